@@ -8,7 +8,7 @@ words what it cannot control, so that a claim which needs it can be refused.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, Self
 
 from attrs import field, frozen
 
@@ -171,7 +171,7 @@ class Session(Protocol):
     def alive(self) -> bool:
         """True while further requests can be answered."""
 
-    def __enter__(self) -> Session: ...
+    def __enter__(self) -> Self: ...
 
     def __exit__(self, *exc: object) -> None: ...
 

@@ -1,0 +1,1 @@
+"""Records to tidy frames to estimates to findings; draws nothing."""

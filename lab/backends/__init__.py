@@ -1,0 +1,1 @@
+"""One seam to whatever serves a model."""

@@ -1,0 +1,1 @@
+"""What people write: prompts, profiles and model files, read and checked."""

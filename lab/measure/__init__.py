@@ -1,0 +1,1 @@
+"""Plan, carry out and record."""

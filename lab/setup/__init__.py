@@ -1,0 +1,1 @@
+"""Make ready: the engine, its flags, the models, and what is missing."""

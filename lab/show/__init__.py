@@ -1,0 +1,1 @@
+"""Frames with intervals to pictures and pages; computes nothing."""
