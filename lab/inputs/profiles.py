@@ -10,7 +10,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -246,11 +246,30 @@ def load_profile(name_or_path: str | Path) -> Profile:
         names the file and the key.
     """
     path = _find(str(name_or_path))
+    return _validated(_read(path), path)
+
+
+def _read(path: Path, seen: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """The tables of a profile over those of the one it extends, key by key."""
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError("not readable as TOML", file=path, fix=str(error)) from error
-    return _validated(raw, path)
+    base = raw.pop("extends", None)
+    if base is None:
+        return raw
+    if path in seen:
+        raise InputError("profiles extend each other in a circle", file=path, field="extends")
+    return _over(_read(_find(str(base)), (*seen, path)), raw)
+
+
+def _over(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in changes.items():
+        below = merged.get(key)
+        both = isinstance(value, dict) and isinstance(below, dict)
+        merged[key] = _over(below, value) if both else value
+    return merged
 
 
 def _find(name: str) -> Path:
