@@ -255,7 +255,7 @@ def _read(path: Path, seen: tuple[Path, ...] = ()) -> dict[str, Any]:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError("not readable as TOML", file=path, fix=str(error)) from error
-    base = raw.pop("extends", None)
+    base: str | None = raw.pop("extends", None)
     if base is None:
         return raw
     if path in seen:
@@ -267,8 +267,10 @@ def _over(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in changes.items():
         below = merged.get(key)
-        both = isinstance(value, dict) and isinstance(below, dict)
-        merged[key] = _over(below, value) if both else value
+        if isinstance(value, dict) and isinstance(below, dict):
+            merged[key] = _over(below, value)
+        else:
+            merged[key] = value
     return merged
 
 

@@ -127,10 +127,15 @@ def one_at_a_time(plan: Plan, seed: int) -> Plan:
 
 
 def requests_for(
-    series: str, prompt_ids: Iterable[str], *, states: Iterable[str], n_predict: int
+    series: str,
+    prompt_ids: Iterable[str],
+    *,
+    states: Iterable[str],
+    n_predict: int,
+    repeat: int = 0,
 ) -> tuple[PlannedRequest, ...]:
     """One measured request a prompt, numbered in order; ``states`` runs beside the prompts."""
     return tuple(
-        PlannedRequest(series, ordinal, prompt_id, 0, state, MEASURE, n_predict)
+        PlannedRequest(series, ordinal, prompt_id, repeat, state, MEASURE, n_predict)
         for ordinal, (prompt_id, state) in enumerate(zip(prompt_ids, states, strict=True))
     )
