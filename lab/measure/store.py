@@ -59,6 +59,17 @@ class RunFolder:
 
     def __enter__(self) -> Self:
         try:
+            self._claim()
+        except ResultsError:
+            self._release()
+            raise
+        for file in (self.records_file, self.outputs_file):
+            _mend_torn_end(file)
+        return self
+
+    def _claim(self) -> None:
+        """Take the folder for this process, before anything is measured."""
+        try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock = (self.path / ".lock").open("a")
             free = shutil.disk_usage(self.path).free
@@ -79,9 +90,14 @@ class RunFolder:
                 f"{self.path}: another process is writing to this run. Wait for it, or start a "
                 "run of its own"
             ) from error
-        for file in (self.records_file, self.outputs_file):
-            _mend_torn_end(file)
-        return self
+
+    def _release(self) -> None:
+        for stream in self._streams.values():
+            stream.close()
+        self._streams.clear()
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
 
     def __exit__(
         self,
@@ -89,12 +105,7 @@ class RunFolder:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for stream in self._streams.values():
-            stream.close()
-        self._streams.clear()
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
+        self._release()
 
     def append(self, record: RequestRecord, output: Output | None = None) -> None:
         """Write one record durably; its output first, so no record lacks one.

@@ -1,0 +1,14 @@
+"""Fixtures shared by all tests: small values that stand for a plan, a prompt and a server."""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+import pytest
+
+mpl.use("agg")
+
+
+@pytest.fixture(autouse=True)
+def _no_stray_results(tmp_path, monkeypatch):
+    """No test writes into the checkout's results."""
+    monkeypatch.setattr("lab.paths.RESULTS", tmp_path / "results")
