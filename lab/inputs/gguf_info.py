@@ -70,7 +70,8 @@ class GgufInfo:
     Attributes
     ----------
     file_bytes : size on disk, all parts. weight_bytes : all tensors.
-    n_layers : blocks that every token passes (multi-token-prediction blocks left out).
+    n_layers : blocks that every token passes. n_blocks : the same with the blocks for
+        multi-token prediction, which plain decoding leaves out.
     n_ctx_train : context it was trained for, tokens; None when the file does not say.
     experts, experts_used : routed experts a block, and how many a token visits; None in a
         dense model. ``experts_used`` is the mean where it differs by block.
@@ -86,6 +87,7 @@ class GgufInfo:
     architecture: str
     name: str | None
     n_layers: int
+    n_blocks: int
     n_embd: int | None
     n_ctx_train: int | None
     experts: int | None
@@ -128,24 +130,13 @@ class GgufInfo:
     def kv_cache_bytes(
         self, n_ctx: int, *, cache: CacheTypes = F16_CACHE, ubatch: int = 512
     ) -> float:
-        """Memory the KV cache takes for one sequence of ``n_ctx`` positions.
-
-        A block with a window keeps the window and one micro-batch, padded to 256
-        positions, as llama.cpp does unless ``--swa-full`` is given.
-        """
-        held = 0.0
-        for layer in self.layers:
-            if layer.holds_cache:
-                positions = n_ctx
-                if layer.window is not None:
-                    positions = min(n_ctx, -(-(layer.window + ubatch) // 256) * 256)
-                held += positions * layer.position_bytes(cache)
-        return held
+        """Memory the KV cache takes for one sequence of ``n_ctx`` positions, bytes."""
+        return sum(layer.cache_bytes(n_ctx, cache, ubatch) for layer in self.layers)
 
     def token_flops(self, depth: int = 0, *, experts_used: float | None = None) -> float:
         """Floating-point operations of one token: two a weight, and attention over ``depth``."""
         blocks = [tensor for layer in self.layers for tensor in layer.tensors]
-        matrices = [tensor for tensor in blocks if _is_matrix(tensor)]
+        matrices = [tensor for tensor in blocks if is_matrix(tensor)]
         weights = sum(
             tensor.n_elements * (self.share_used(tensor, experts_used) if is_expert(tensor) else 1)
             for tensor in matrices
@@ -225,6 +216,7 @@ def _described(file: GgufFile, architecture: str, n_blocks: int) -> GgufInfo:
         architecture=architecture,
         name=file.text("general.name"),
         n_layers=n_layers,
+        n_blocks=n_blocks,
         n_embd=file.number(f"{architecture}.embedding_length"),
         n_ctx_train=file.number(f"{architecture}.context_length"),
         experts=file.number(f"{architecture}.expert_count") or None,
@@ -252,7 +244,8 @@ def _find_head(outer: Iterable[Tensor]) -> Tensor | None:
     return named.get("output.weight") or named.get("token_embd.weight")
 
 
-def _is_matrix(tensor: Tensor) -> bool:
+def is_matrix(tensor: Tensor) -> bool:
+    """True for a tensor that takes part in a matrix product."""
     return len(tensor.shape) > 1 and min(tensor.shape[:2]) > 1
 
 

@@ -61,6 +61,19 @@ class Layer:
         seen = positions if self.window is None else min(positions, self.window)
         return seen * self.position_bytes(cache)
 
+    def cache_bytes(self, n_ctx: int, cache: CacheTypes, ubatch: int = 512) -> float:
+        """Memory of this block's KV cache for one sequence of ``n_ctx`` positions.
+
+        A block with a window keeps the window and one micro-batch, padded to 256
+        positions, as llama.cpp does unless ``--swa-full`` is given.
+        """
+        if not self.holds_cache:
+            return 0.0
+        positions = n_ctx
+        if self.window is not None:
+            positions = min(n_ctx, -(-(self.window + ubatch) // 256) * 256)
+        return positions * self.position_bytes(cache)
+
     def position_bytes(self, cache: CacheTypes) -> float:
         """Bytes of keys and values of one position."""
         a_head = self.key_length * type_bytes(cache.k) + self.value_length * type_bytes(cache.v)
