@@ -7,7 +7,9 @@ import platform
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
+import cattrs
 import psutil
 from attrs import field, frozen
 
@@ -38,7 +40,6 @@ class Machine:
     notes : what a reader must know before trusting numbers from here, in sentences.
     """
 
-    hostname: str
     system: str
     python: str
     cpu: Cpu
@@ -66,8 +67,29 @@ class Machine:
             for name in dict.fromkeys(names)
         )
 
+    def summary(self) -> dict[str, Any]:
+        """The same as plain values for a manifest.
 
-def machine(given_gb_s: Mapping[str, float] | None = None) -> Machine:
+        ``cpu_model`` and ``gpus`` hold only what must agree between two runs that are
+        compared; what moves (clocks, load, free memory) stands under other keys.
+        """
+        facts: dict[str, Any] = cattrs.unstructure(self)
+        facts["cards"] = facts.pop("gpus")
+        facts["cpu_model"] = self.cpu.model
+        facts["label"] = self.label
+        facts["gpus"] = [
+            {
+                "uuid": uuid,
+                "name": gpu.name,
+                "bandwidth_gb_s": self.bandwidths[uuid].gb_s,
+                "power_limit_w": gpu.power_limit_w,
+            }
+            for uuid, gpu in self.gpus.items()
+        ]
+        return facts
+
+
+def machine_facts(given_gb_s: Mapping[str, float] | None = None) -> Machine:
     """Ask everything that can be asked.
 
     ``given_gb_s`` states the memory bandwidth of cards that do not report it, by UUID.
@@ -82,7 +104,6 @@ def machine(given_gb_s: Mapping[str, float] | None = None) -> Machine:
     battery = psutil.sensors_battery() if hasattr(psutil, "sensors_battery") else None
     wsl = is_wsl()
     return Machine(
-        hostname=platform.node(),
         system=platform.platform(),
         python=platform.python_version(),
         cpu=cpu(),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
-from lab.machine.hardware import Machine
+from lab.machine.hardware import Machine, machine_facts
 from lab.machine.processes import own_tree
 from lab.machine.sampler import Sampler
 from lab.machine.throttle import reasons
@@ -39,13 +39,13 @@ class Quiet:
     numbers: Mapping[str, float | None]
 
 
-def look(machine: Machine, *, seconds: float = 2.0) -> Quiet:
-    """Watch the idle machine for a moment and judge it."""
+def check_quiet(machine: Machine | None = None, *, seconds: float = 2.0) -> Quiet:
+    """Watch the machine (asked anew when None) for a moment, while idle, and judge it."""
     with Sampler() as sampler:
         start = time.monotonic()
         time.sleep(seconds)
         numbers = sampler.window(start, time.monotonic())
-    found = (*disturbances(numbers), *_standing(machine))
+    found = (*disturbances(numbers), *_standing(machine or machine_facts()))
     return Quiet(not found, found, seconds, numbers)
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,27 +9,30 @@ import psutil
 import pytest
 
 from lab.machine import cpu, hardware
-from lab.machine.hardware import machine
+from lab.machine.hardware import machine_facts
 
 
 def test_facts_of_this_machine_are_plain_values() -> None:
-    seen = machine()
+    seen = machine_facts()
     assert seen.memory_available_bytes <= seen.memory_bytes
     assert seen.cpu.threads == psutil.cpu_count()
     plain = cattrs.unstructure(seen)
     nulls = {name for name, value in plain["cpu"].items() if value is None}
     assert nulls <= set(plain["cpu"]["reasons"])
     assert seen.label
+    summary = seen.summary()
+    assert json.loads(json.dumps(summary)) == summary
+    assert summary["cpu_model"] == seen.cpu.model
 
 
 def test_case_33_battery_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     battery = SimpleNamespace(power_plugged=False)
     monkeypatch.setattr(psutil, "sensors_battery", lambda: battery, raising=False)
-    seen = machine()
+    seen = machine_facts()
     assert seen.on_battery is True
     assert any("battery" in note for note in seen.notes)
     battery.power_plugged = True
-    assert machine().on_battery is False
+    assert machine_facts().on_battery is False
 
 
 @pytest.mark.parametrize(
@@ -40,7 +44,7 @@ def test_case_26_wsl_is_noted(
     kernel = tmp_path / "osrelease"
     kernel.write_text(release)
     monkeypatch.setattr(hardware, "KERNEL", kernel)
-    seen = machine()
+    seen = machine_facts()
     assert seen.wsl is wsl
     assert any("WSL" in note for note in seen.notes) is wsl
 
@@ -48,7 +52,7 @@ def test_case_26_wsl_is_noted(
 def test_environment_is_kept_without_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GGML_CUDA_ENABLE_UNIFIED_MEMORY", "1")
     monkeypatch.setenv("LLAMA_API_KEY", "abc")
-    seen = machine()
+    seen = machine_facts()
     assert seen.environment["GGML_CUDA_ENABLE_UNIFIED_MEMORY"] == "1"
     assert seen.environment["LLAMA_API_KEY"] == "(hidden)"
     assert any("UNIFIED_MEMORY" in note for note in seen.notes)

@@ -10,8 +10,8 @@ Play = Callable[..., Any]
 
 MACHINE = """
 import cattrs, json
-from lab.machine.hardware import machine
-print(json.dumps(cattrs.unstructure(machine(GIVEN))))
+from lab.machine.hardware import machine_facts
+print(json.dumps(cattrs.unstructure(machine_facts(GIVEN))))
 """
 DESCRIBE = MACHINE.replace("GIVEN", "")
 
@@ -44,6 +44,15 @@ def test_two_5060ti_have_448_gb_s_each(play: Play) -> None:
     assert (card["memory_clock_mhz"], card["memory_clock_max_mhz"]) == (13801, 14001)
     assert card["performance_state"] == 2
     assert seen["driver"] == "590.44.01"
+
+
+def test_summary_says_which_cards_must_agree(play: Play) -> None:
+    script = "import json; from lab.machine.hardware import machine_facts as f"
+    seen = play("two-5060ti", f"{script}; print(json.dumps(f().summary()))")
+    assert seen["label"] == "2x NVIDIA GeForce RTX 5060 Ti"
+    assert [card["uuid"] for card in seen["gpus"]] == [ONE, TWO]
+    assert {card["power_limit_w"] for card in seen["gpus"]} == {180}
+    assert seen["cards"][ONE]["temperature_c"] == 61
 
 
 def test_h200_bandwidth_agrees_with_the_published_one(play: Play) -> None:
