@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from lab.errors import InputError
 
@@ -47,7 +48,7 @@ def why_empty(frame: pd.DataFrame, *values: str) -> str | None:
     return f"no value of {' or '.join(values)} is known"
 
 
-def column_of(frame: pd.DataFrame, name: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def column_of(frame: pd.DataFrame, name: str) -> NDArray[np.float64]:
     """A column as floats, missing as NaN; all NaN where the frame has no such column."""
     if name not in frame.columns:
         return np.full(len(frame), math.nan)

@@ -26,7 +26,7 @@ _GOLDEN = 0.6180339887498949
 
 
 def points(
-    ax: Axes, x: ArrayLike, y: ArrayLike, look: Look, *, size: float = 11, alpha: float = 0.5
+    ax: Axes, x: ArrayLike, y: ArrayLike, look: Look, *, size: float = 11, alpha: float = 0.75
 ) -> PathCollection:
     """Raw values, one small dot each."""
     x_values, y_values = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
@@ -44,11 +44,11 @@ def points(
     )
 
 
-def strip(ax: Axes, values: ArrayLike, row: float, look: Look, *, upright: bool = False) -> None:
+def strip(ax: Axes, values: ArrayLike, row: float, look: Look, *, size: float = 11) -> None:
     """Raw values of one row, spread a little across it by their order, never by chance."""
     along = np.asarray(values, dtype=float)
     across = row + 0.2 * ((np.arange(len(along)) * _GOLDEN) % 1 - 0.5)
-    points(ax, *((across, along) if upright else (along, across)), look)
+    points(ax, along, across, look, size=size)
 
 
 def estimate(
@@ -59,13 +59,11 @@ def estimate(
     theme: Theme,
     *,
     interval: tuple[float, float] = (math.nan, math.nan),
-    upright: bool = False,
     size: float = 44,
 ) -> None:
     """A point estimate with its interval; no bar where the interval is unknown."""
     if all(map(math.isfinite, interval)):
-        draw, at = (ax.vlines, x) if upright else (ax.hlines, y)
-        draw(at, *interval, colors=look.color, linewidth=2.2, label="_interval", zorder=3)
+        ax.hlines(y, *interval, colors=look.color, linewidth=2.2, label="_interval", zorder=3)
     ax.scatter(
         [x],
         [y],
@@ -82,11 +80,11 @@ def estimate(
 def line_and_band(
     ax: Axes,
     frame: pd.DataFrame,
-    x: str,
-    y: str,
     look: Look,
     theme: Theme,
     *,
+    x: str,
+    y: str,
     low: str = "low",
     high: str = "high",
     marked: bool = True,
@@ -207,31 +205,37 @@ def beside(ax: Axes, row: float, text: str, theme: Theme, *, note: str = "") -> 
 
 
 def end_labels(
-    ax: Axes, ends: Sequence[tuple[float, str, str]], theme: Theme, *, height_in: float
+    ax: Axes, ends: Sequence[tuple[float, str, Look]], theme: Theme, *, height_in: float
 ) -> None:
     """Name each line at the right edge, pushed apart where two would overlap.
 
-    ``ends`` holds (last value, text, colour); call it when the limits are final.
+    ``ends`` holds (last value, text, look); call it when the limits are final.
     ``height_in`` is the height of the axes, inches.
     """
     gap = 12.5 / (72 * height_in)
     to_fraction = ax.transScale + ax.transLimits
     x_right = ax.get_xlim()[1]
     wanted = sorted(
-        (float(to_fraction.transform((x_right, value))[1]), text, color)
-        for value, text, color in ends
-        if math.isfinite(value)
+        (
+            (float(to_fraction.transform((x_right, value))[1]), text, look)
+            for value, text, look in ends
+            if math.isfinite(value)
+        ),
+        key=lambda end: end[0],
     )
     heights = _apart([height for height, _, _ in wanted], gap)
-    for (_, text, color), height in zip(wanted, heights, strict=True):
-        ax.annotate(
-            "●",
-            (1.015, height),
-            xycoords="axes fraction",
-            va="center",
-            fontsize=8,
-            color=color,
-            annotation_clip=False,
+    for (_, text, look), height in zip(wanted, heights, strict=True):
+        ax.plot(
+            [1.022],
+            [height],
+            transform=ax.transAxes,
+            clip_on=False,
+            linestyle="none",
+            marker=look.marker,
+            markersize=5.5,
+            markerfacecolor=look.color if look.filled else theme.paper,
+            markeredgecolor=look.color,
+            label="_key",
         )
         ax.annotate(
             text,

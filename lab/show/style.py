@@ -53,7 +53,7 @@ class Theme:
     grid: str
     shade: str
 
-    def rc(self) -> dict[str, Any]:
+    def rc(self) -> dict[Any, Any]:
         """Matplotlib's settings for this theme, complete for lab figures."""
         return {
             "figure.facecolor": self.paper,
@@ -205,6 +205,7 @@ _FAMILIES: Mapping[str, Look] = {
     "moe": Look(VERMILLION, "D"),
     "deep": Look(GREEN, "s"),
 }
+_MODELS = frozenset({"dense", "moe", "deep"})
 _VARIANT_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "h", "d")
 
 
@@ -221,6 +222,8 @@ def look(name: str) -> Look:
     for family, base in _FAMILIES.items():
         if key == family or key.startswith(f"{family}-"):
             variant = key[len(family) :].strip("-")
+            if family in _MODELS:
+                return base
             if base.color == GREY:
                 return Look(GREY, base.marker, filled=not variant)
             if variant in {"", "24-48-64"}:
