@@ -133,21 +133,24 @@ class GgufInfo:
         """Memory the KV cache takes for one sequence of ``n_ctx`` positions, bytes."""
         return sum(layer.cache_bytes(n_ctx, cache, ubatch) for layer in self.layers)
 
-    def token_flops(self, depth: int = 0, *, experts_used: float | None = None) -> float:
-        """Floating-point operations of one token: two a weight, and attention over ``depth``."""
-        blocks = [tensor for layer in self.layers for tensor in layer.tensors]
-        matrices = [tensor for tensor in blocks if is_matrix(tensor)]
-        weights = sum(
-            tensor.n_elements * (self.share_used(tensor, experts_used) if is_expert(tensor) else 1)
-            for tensor in matrices
-        )
-        head = self.head.n_elements if self.head else 0
-        attention = 0.0
-        for layer in self.layers:
-            seen = depth if layer.window is None else min(depth, layer.window)
-            lengths = layer.key_length + (layer.value_length or layer.key_length)
-            attention += layer.heads * lengths * seen
-        return 2 * (weights + head + attention)
+    def token_flops(
+        self, depth: int = 0, *, experts_used: float | None = None, logits: bool = True
+    ) -> float:
+        """Floating-point operations of one token: two a weight, and attention over ``depth``.
+
+        Reading a prompt needs ``logits`` for its last token only.
+        """
+        blocks = (tensor for layer in self.layers for tensor in layer.tensors)
+        weights = sum(self.tensor_flops(tensor, experts_used) for tensor in blocks)
+        head = 2.0 * self.head.n_elements if self.head and logits else 0.0
+        return weights + head + sum(layer.attention_flops(depth) for layer in self.layers)
+
+    def tensor_flops(self, tensor: Tensor, experts_used: float | None = None) -> float:
+        """Operations of one token in one tensor; 0 unless it is a matrix."""
+        if not is_matrix(tensor):
+            return 0.0
+        share = self.share_used(tensor, experts_used) if is_expert(tensor) else 1.0
+        return 2.0 * tensor.n_elements * share
 
     def share_used(self, tensor: Tensor, experts_used: float | None = None) -> float:
         """Share of an expert tensor that a token reads; its last dimension is the experts."""

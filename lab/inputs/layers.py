@@ -61,6 +61,12 @@ class Layer:
         seen = positions if self.window is None else min(positions, self.window)
         return seen * self.position_bytes(cache)
 
+    def attention_flops(self, positions: int) -> float:
+        """Operations of one token over the positions this block can see: scores and sums."""
+        seen = positions if self.window is None else min(positions, self.window)
+        lengths = self.key_length + (self.value_length or self.key_length)
+        return 2.0 * self.heads * lengths * seen
+
     def cache_bytes(self, n_ctx: int, cache: CacheTypes, ubatch: int = 512) -> float:
         """Memory of this block's KV cache for one sequence of ``n_ctx`` positions.
 

@@ -36,7 +36,8 @@ class DeviceBytes:
     blocks : indices of the blocks it runs (all of them in tensor mode).
     output : True where it computes the logits.
     weight_bytes, kv_cache_bytes : held in its memory.
-    token_bytes : read for one token.
+    token_weight_bytes, token_kv_bytes : read for one token.
+    token_flops : operations it does for one token.
     """
 
     device: str
@@ -44,7 +45,14 @@ class DeviceBytes:
     output: bool
     weight_bytes: float
     kv_cache_bytes: float
-    token_bytes: float
+    token_weight_bytes: float
+    token_kv_bytes: float
+    token_flops: float
+
+    @property
+    def token_bytes(self) -> float:
+        """All bytes it reads for one token."""
+        return self.token_weight_bytes + self.token_kv_bytes
 
 
 @frozen
@@ -137,27 +145,31 @@ def _device(
 ) -> DeviceBytes:
     n_ctx, depth, cache, experts_used = state
     portion = _portion(split, device)
-    held = read = kv_held = kv_read = 0.0
+    held = read = kv_held = kv_read = flops = 0.0
     for layer in info.layers:
         owner = owners[layer.index]
         for tensor in layer.tensors:
             part = portion(tensor, owner) * tensor.n_bytes
             held += part
             read += part * (info.share_used(tensor, experts_used) if is_expert(tensor) else 1.0)
+            flops += portion(tensor, owner) * info.tensor_flops(tensor)
         part = _kv_portion(split, device, owner)
         kv_held += part * layer.cache_bytes(n_ctx, cache)
         kv_read += part * layer.kv_bytes(depth, cache)
+        flops += part * layer.attention_flops(depth)
     for tensor in info.outer:
-        outer_held, outer_read = _outer(info, tensor, device, portion(tensor, owners[-1]))
+        part = portion(tensor, owners[-1])
+        outer_held, outer_read = _outer(info, tensor, device, part)
         held += outer_held
         read += outer_read
+        flops += part * 2.0 * tensor.n_elements if tensor is info.head else 0.0
     whole = split.mode == "tensor" and device in split.devices
     blocks = tuple(
         layer.index
         for layer in info.layers
         if owners[layer.index] == device or (whole and owners[layer.index] != HOST)
     )
-    return DeviceBytes(device, blocks, owners[-1] == device, held, kv_held, read + kv_read)
+    return DeviceBytes(device, blocks, owners[-1] == device, held, kv_held, read, kv_read, flops)
 
 
 def _outer(info: GgufInfo, tensor: Tensor, device: str, part: float) -> tuple[float, float]:

@@ -44,6 +44,7 @@ def test_devices_together_read_what_the_model_reads(
 ) -> None:
     parts = place(info, Split(TWO, shares, mode), depth=depth)
     assert sum(part.token_bytes for part in parts) == pytest.approx(info.token_bytes(depth).total)
+    assert sum(part.token_flops for part in parts) == pytest.approx(info.token_flops(depth))
     assert sum(part.weight_bytes for part in parts) == pytest.approx(info.weight_bytes)
     assert sum(part.kv_cache_bytes for part in parts) == pytest.approx(info.kv_cache_bytes(2048))
 
