@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from html import escape as attribute
 
-from lab.show.report import ReportContent, VerdictRow, cell
+from lab.show.report import ReportContent, VerdictRow, rows
 
 _ENTITIES = {
     "&": "&amp;",
@@ -18,7 +18,7 @@ _ENTITIES = {
     "www.": "www&#46;",
 }
 _ACTIVE = re.compile(r"[\\`*_\[\]|~$&<>@]|#(?=\w)|://|www\.")
-_LINE_START = re.compile(r"^([-+=#]|\d+(?=[.)]))")
+_LINE_START = re.compile(r"^([-+=#]|\d{1,9}(?=[.)](\s|$)))")
 
 
 def summary(
@@ -106,9 +106,7 @@ def _tables(content: ReportContent, rows_at_most: int) -> list[str]:
     blocks = []
     for table in content.tables:
         shown = table.frame.head(rows_at_most)
-        cells = [
-            [cell(value).text for value in row] for row in shown.itertuples(index=False, name=None)
-        ]
+        cells = [[cell.text for cell in row] for row in rows(shown)]
         blocks += [
             f"### {escape(table.title)}",
             escape(table.caption),
@@ -120,11 +118,11 @@ def _tables(content: ReportContent, rows_at_most: int) -> list[str]:
     return blocks
 
 
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _table(headings: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
     lines = [
         [escape(text) or " " for text in headings],
         ["---"] * len(headings),
-        *([escape(text) or " " for text in row] for row in rows),
+        *([escape(text) or " " for text in row] for row in cells),
     ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

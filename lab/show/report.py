@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import math
 import numbers
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Self
@@ -22,7 +22,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from lab.analyse.estimates import Caution
 from lab.show.export import SavedFigure
 from lab.show.files import write_whole
-from lab.show.labels import MISSING, number
+from lab.show.labels import MISSING
 from lab.show.style import DARK, LIGHT
 
 
@@ -140,13 +140,20 @@ def render(content: ReportContent) -> str:
     known = {figure.name for figure in content.figures}
     return _template().render(
         page=content,
-        tables=[(table, rows(table.frame)) for table in content.tables],
+        tables=[_laid_out(table) for table in content.tables],
         light=LIGHT,
         dark=DARK,
         image=_image,
         known=known,
         counts=verdict_counts(content.verdicts),
     )
+
+
+def _laid_out(table: ReportTable) -> tuple[ReportTable, list[tuple[str, bool]], list[list[Cell]]]:
+    """A table with its headings, each with whether its column holds numbers, and its rows."""
+    laid = rows(table.frame)
+    numeric = [any(row[place].numeric for row in laid) for place in range(table.frame.shape[1])]
+    return table, list(zip(map(str, table.frame.columns), numeric, strict=True)), laid
 
 
 def verdict_counts(verdicts: tuple[VerdictRow, ...]) -> dict[str, int]:
@@ -158,12 +165,27 @@ def verdict_counts(verdicts: tuple[VerdictRow, ...]) -> dict[str, int]:
 
 
 def rows(frame: pd.DataFrame) -> list[list[Cell]]:
-    """A frame as rows of cells."""
-    return [[cell(value) for value in row] for row in frame.itertuples(index=False, name=None)]
+    """A frame as rows of cells; the numbers of one column have the same decimals."""
+    columns = [frame.iloc[:, place].tolist() for place in range(frame.shape[1])]
+    shown = [[cell(value, decimals_of(column)) for value in column] for column in columns]
+    return [list(row) for row in zip(*shown, strict=True)]
 
 
-def cell(value: object) -> Cell:
-    """A value as a table shows it: numbers to three digits, missing ones as such."""
+def decimals_of(column: Sequence[object]) -> int:
+    """Decimals that give the largest number of a column three digits or, from 1 to 10, four."""
+    sizes = [
+        abs(float(value))
+        for value in column
+        if isinstance(value, numbers.Real) and math.isfinite(value) and value
+    ]
+    if not sizes:
+        return 0
+    order = math.floor(math.log10(max(sizes)))
+    return min(9, max(0, 2 - order + (order == 0)))
+
+
+def cell(value: object, decimals: int) -> Cell:
+    """A value as a table shows it; a missing one as such, never as 0."""
     if value is None or value is pd.NA or value is pd.NaT:
         return Cell(MISSING, None, numeric=False)
     if isinstance(value, bool):
@@ -173,7 +195,8 @@ def cell(value: object) -> Cell:
     if isinstance(value, numbers.Real):
         amount = float(value)
         finite = math.isfinite(amount)
-        return Cell(number(amount), amount if finite else None, numeric=True)
+        text = f"{amount:,.{decimals}f}" if finite else MISSING
+        return Cell(text, amount if finite else None, numeric=True)
     return Cell(str(value), None, numeric=False)
 
 

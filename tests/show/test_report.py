@@ -21,6 +21,7 @@ from lab.show.report import (
     ReportTable,
     VerdictRow,
     cell,
+    decimals_of,
     render,
     write_report,
 )
@@ -144,7 +145,7 @@ def test_parts_that_are_empty_are_left_out():
     [
         (1234567, "1,234,567", 1234567.0),
         (0.98765, "0.988", 0.98765),
-        (np.float32(2.5), "2.5", 2.5),
+        (np.float32(2.5), "2.500", 2.5),
         (np.int64(3), "3", 3.0),
         (math.nan, "n/a", None),
         (None, "n/a", None),
@@ -155,8 +156,23 @@ def test_parts_that_are_empty_are_left_out():
     ],
 )
 def test_a_cell_shows_missing_as_missing_and_sorts_by_the_full_number(value, text, key):
-    shown = cell(value)
+    shown = cell(value, 3)
     assert (shown.text, shown.key) == (text, key)
+
+
+@pytest.mark.parametrize(
+    ("column", "decimals"),
+    [
+        ([1.0, 0.988, None], 3),
+        ([0.31, 0.0009], 3),
+        ([0.03, 0.0009], 4),
+        ([88.3, 19.4], 1),
+        ([1234.5], 0),
+        (["text", None, math.nan, 0.0], 0),
+    ],
+)
+def test_numbers_of_a_column_have_the_same_decimals(column, decimals):
+    assert decimals_of(column) == decimals
 
 
 def test_a_report_is_written_from_a_saved_figure(tmp_path, frames_of):

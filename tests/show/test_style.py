@@ -4,6 +4,7 @@ import matplotlib as mpl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from IPython.core.formatters import DisplayFormatter
 
 from lab.show import style
 from lab.show.style import DARK, GREY, LIGHT, PALETTE, THEMES, contrast, is_baseline, look, themed
@@ -83,3 +84,8 @@ def test_a_picture_shows_itself_whatever_the_backend():
     png, shown = picture._repr_png_()
     assert png.startswith(b"\x89PNG")
     assert shown == {"width": 720, "height": 300}
+
+
+def test_case_30_a_kernel_shows_the_picture_whatever_mplbackend_says():
+    shown, _ = DisplayFormatter().format(style.Picture(figsize=(2, 1)))
+    assert shown["image/png"].startswith(b"\x89PNG")
