@@ -403,6 +403,7 @@ def lever_ranking() -> Frames:
             {"lever": lever, "setting": setting, "memory_mib": memory}, gain, 12, 0.015
         )
         row["kl_divergence"] = np.nan if loss is None else loss
+        row["quality_reason"] = "same arithmetic" if loss is None else None
         row["kl_low"] = np.nan if loss is None else loss * 0.8
         row["kl_high"] = np.nan if loss is None else loss * 1.2
         rows.append(row)

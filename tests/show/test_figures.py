@@ -316,6 +316,20 @@ def test_a_lever_is_coloured_by_what_its_interval_says(frames_of):
         assert (color == GREY) == undecided
 
 
+def test_a_lever_without_a_measured_loss_says_why(frames_of):
+    frame = frames_of("lever_ranking")["frame"]
+    frame.loc[frame["setting"] == "2", "quality_reason"] = None
+    written = texts(draw("lever_ranking", {"frame": frame}))
+    assert written.count("same arithmetic") == frame["quality_reason"].notna().sum()
+    assert written.count("not measured") == 1
+
+
+def test_pareto_counts_what_it_leaves_out(frames_of):
+    frame = frames_of("pareto")["frame"]
+    frame.loc[3:4, "kl_divergence"] = math.nan
+    assert "2 more: speed or loss not measured" in texts(draw("pareto", {"frame": frame}))
+
+
 def test_pareto_joins_only_the_front(frames_of):
     frame = frames_of("pareto")["frame"]
     figure = draw("pareto", {"frame": frame})

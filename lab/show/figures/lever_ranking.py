@@ -31,8 +31,9 @@ def lever_ranking(
     Parameters
     ----------
     frame : one row a setting: lever, setting, speedup (ratio over the stated default), low,
-        high, n; kl_divergence (nats a token against the reference; missing where the lever
-        does not touch the arithmetic), kl_low, kl_high; memory_mib (peak, may be missing).
+        high, n; kl_divergence (nats a token against the reference), kl_low, kl_high; optionally
+        quality_reason (words where no divergence is given, such as "same arithmetic") and
+        memory_mib (peak).
     equivalence : ends of the margin within which a lever counts as doing nothing, ratios.
     """
     columns = ("lever", "setting", "speedup", "low", "high", "n", "kl_divergence")
@@ -85,10 +86,9 @@ def _draw_loss(ax: Axes, place: int, row: pd.Series, theme: Theme) -> None:
     value = float_of(row, "kl_divergence")
     _write_numbers(ax, place, row, theme)
     if not math.isfinite(value):
-        missing_words = "same arithmetic" if not row.get("quality_reason") else ""
-        text = missing_words or label(row["quality_reason"], 24)
+        why = row.get("quality_reason")
         ax.annotate(
-            text,
+            label(why, 24) if isinstance(why, str) else "not measured",
             (0.03, place),
             xycoords=("axes fraction", "data"),
             va="center",

@@ -49,6 +49,7 @@ def pareto(
     _join_front(ax, known, theme)
     ratio_axis(ax, "x")
     _name_settings(ax, known, theme)
+    _count_left_out(ax, len(frame) - len(known), theme)
     ax.grid(visible=True, color=theme.grid)
     ax.set_xlabel("Speed over the default (log scale)")
     ax.set_ylabel("Loss: KL divergence, nats a token (lower is better)")
@@ -76,6 +77,19 @@ def _join_front(ax: Axes, known: pd.DataFrame, theme: Theme) -> None:
         label="_front",
         zorder=1,
     )
+
+
+def _count_left_out(ax: Axes, left_out: int, theme: Theme) -> None:
+    if left_out:
+        ax.annotate(
+            f"{left_out} more: speed or loss not measured",
+            (0.99, 0.98),
+            xycoords="axes fraction",
+            ha="right",
+            va="top",
+            fontsize=8,
+            color=theme.muted,
+        )
 
 
 def _name_settings(ax: Axes, known: pd.DataFrame, theme: Theme) -> None:
