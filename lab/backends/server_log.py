@@ -11,7 +11,7 @@ _CAUSES = (
     (r"argument has been removed.*", "a flag was removed from this build: {0}"),
     (r"error: invalid argument: (\S+)", "this build does not know the flag {1}"),
     (
-        r"(?:out of memory|failed to allocate|cudaMalloc failed|ErrorOutOfDeviceMemory)",
+        r"(?:out of memory|failed to allocate|cudaMalloc failed|OutOfDeviceMemory)",
         "out of memory: {0}",
     ),
     (r"V cache quantization requires flash_attn", "a quantised V cache needs flash attention"),
@@ -22,7 +22,7 @@ _CAUSES = (
         "this build does not know the model architecture {1}",
     ),
     (
-        r"(?:invalid magic|gguf_init_from_file.*|failed to read.*tensor.*|corrupted or incomplete.*)",
+        r"(?:invalid magic|gguf_init_from_file.*|failed to read.*tensor.*|incomplete.*)",
         "the model file is damaged or no GGUF: {0}",
     ),
     (r"(?:couldn't bind|bind: Address already in use|HTTP server error)", "the port is taken: {0}"),
