@@ -76,6 +76,7 @@ class Machine:
         facts: dict[str, Any] = cattrs.unstructure(self)
         facts["cards"] = facts.pop("gpus")
         facts["cpu_model"] = self.cpu.model
+        facts["cores"] = self.cpu.cores
         facts["label"] = self.label
         facts["gpus"] = [
             {

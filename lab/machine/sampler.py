@@ -21,7 +21,7 @@ from lab.machine.nvml import Nvml
 from lab.machine.processes import cpu_seconds, own_tree
 from lab.machine.window import PERIOD_S, SLOW_S, SLOW_TICKS, Tick, Tops, summarise
 
-TREE_TICKS = 5
+TREE_TICKS = 10
 """The lab's own processes are looked up again every so many samples."""
 KEPT = 36_000
 """Samples kept: one hour."""

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from lab.machine import processes
@@ -37,6 +38,15 @@ def test_finished_child_is_counted_by_its_parent() -> None:
     before = cpu_seconds(frozenset({os.getpid()}))
     subprocess.run([sys.executable, "-c", "sum(range(3_000_000))"], check=True)
     assert cpu_seconds(frozenset({os.getpid()})) > before
+
+
+def test_own_time_agrees_with_the_system_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = cpu_seconds(frozenset({os.getpid()}))
+    times = psutil.Process().cpu_times()
+    children = times.children_user + times.children_system
+    assert ours == pytest.approx(times.user + times.system + children, abs=0.2)
+    monkeypatch.setattr(processes, "PROC", Path("/nowhere"))
+    assert cpu_seconds(frozenset({os.getpid()})) == pytest.approx(ours - children, abs=0.2)
 
 
 def test_process_that_is_gone_counts_nothing() -> None:
