@@ -29,7 +29,7 @@ ResultsOption = Annotated[Path, typer.Option(help="Folder that holds all runs.")
 @app.command()
 def doctor() -> None:
     """What is there, what is missing, and what each missing thing costs."""
-    from lab.setup.doctor import examine, table  # noqa: PLC0415 - keeps --help quick
+    from lab.doctor import examine, table  # noqa: PLC0415 - keeps --help quick
 
     console.print(table(examine()))
 

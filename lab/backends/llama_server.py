@@ -7,13 +7,13 @@ the lab talks to it and the lab talks to nothing else.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
 import httpx2
-from attrs import evolve, fields
+from attrs import evolve
 
 from lab.backends import server_log
 from lab.backends.events import EventParser, json_object
@@ -30,8 +30,8 @@ from lab.backends.protocol import (
     Identity,
     Reply,
     Request,
-    Timings,
 )
+from lab.backends.server_answers import evidence, http_error, ok, reply_of, request_body
 from lab.backends.server_arguments import arguments
 from lab.backends.server_counters import Scrape, moved, parse_metrics
 from lab.errors import InputError, LaunchError, RequestError, StrangerError
@@ -46,7 +46,6 @@ from lab.setup.models import sha256_of
 POLL_S = 0.02
 CONTROL_TIMEOUT_S = 30.0
 KEY_VARIABLE = "LLAMA_API_KEY"
-TIMINGS = tuple(one.name for one in fields(Timings))
 
 
 class LlamaServerBackend:
@@ -238,7 +237,7 @@ class LlamaServerSession:
             removed_env=removed_env,
             notes=notes,
         )
-        self.evidence = _evidence(self.arm.drafting.types, slots, lines)
+        self.evidence = evidence(self.arm.drafting.types, slots, lines)
 
     def _slots(self) -> list[dict[str, Any]]:
         try:
@@ -265,7 +264,7 @@ class LlamaServerSession:
         # Reading the counters also wakes the kept-alive connection: llama-server closes an
         # idle one after five seconds, and a generation must never be sent twice.
         before = self._metrics()
-        body = _body(request)
+        body = request_body(request)
         if request.stream:
             reply = self._streamed(body, request.timeout_s)
         else:
@@ -279,8 +278,8 @@ class LlamaServerSession:
         except httpx2.TransportError as error:
             raise self._transport_error(error) from error
         e2e_ms = (time.perf_counter() - sent) * 1000
-        event = json_object(_ok(answer).content)
-        return _reply(event, event.get("content", ""), event.get("tokens"), e2e_ms=e2e_ms)
+        event = json_object(ok(answer).content)
+        return reply_of(event, event.get("content", ""), event.get("tokens"), e2e_ms=e2e_ms)
 
     def _streamed(self, body: Mapping[str, Any], timeout_s: float) -> Reply:
         parser = EventParser()
@@ -291,7 +290,7 @@ class LlamaServerSession:
             with self._http.stream("POST", "/completion", json=body, timeout=timeout_s) as answer:
                 if answer.status_code != httpx2.codes.OK:
                     answer.read()
-                    raise _http_error(answer)
+                    raise http_error(answer)
                 for data in answer.iter_raw():
                     for event in parser.feed(data):
                         if event.get("content") or event.get("tokens"):
@@ -304,7 +303,7 @@ class LlamaServerSession:
         e2e_ms = (time.perf_counter() - sent) * 1000
         if not last.get("stop"):
             raise RequestError("truncated", "the stream ended before its last event")
-        return _reply(last, "".join(text), tokens, e2e_ms=e2e_ms, arrivals=tuple(arrivals))
+        return reply_of(last, "".join(text), tokens, e2e_ms=e2e_ms, arrivals=tuple(arrivals))
 
     def _with_counters(self, reply: Reply, counters: Counters) -> Reply:
         """Absent draft counts mean nothing drafted where speculation is on, else unknown."""
@@ -331,7 +330,7 @@ class LlamaServerSession:
                 answer = self._http.request(method, path, **kwargs)
         except httpx2.TransportError as error:
             raise self._transport_error(error) from error
-        return _ok(answer)
+        return ok(answer)
 
     def _transport_error(self, error: httpx2.TransportError) -> RequestError:
         if isinstance(error, httpx2.TimeoutException):
@@ -340,72 +339,3 @@ class LlamaServerSession:
             return RequestError("truncated", f"the answer was cut off: {error}")
         code = self.process.returncode
         return RequestError("connection", f"{error} (server exit status {code})")
-
-
-def _body(request: Request) -> dict[str, Any]:
-    return {
-        "prompt": list(request.prompt_tokens),
-        "n_predict": request.n_predict,
-        "temperature": request.temperature,
-        "seed": request.seed,
-        "ignore_eos": request.ignore_eos,
-        "stream": request.stream,
-        "cache_prompt": request.cache_prompt,
-        "return_tokens": True,
-    }
-
-
-def _reply(
-    event: Mapping[str, Any],
-    text: str,
-    tokens: Sequence[int] | None,
-    *,
-    e2e_ms: float,
-    arrivals: tuple[float, ...] = (),
-) -> Reply:
-    """A reply from the server's last event."""
-    told = event.get("timings") or {}
-    timings = Timings(**{name: told.get(name) for name in TIMINGS})
-    return Reply(
-        text=text,
-        tokens=None if tokens is None else tuple(tokens),
-        timings=timings,
-        counters=Counters(),
-        stop=event.get("stop_type"),
-        e2e_ms=e2e_ms,
-        ttft_ms=arrivals[0] if arrivals else None,
-        chunk_ms=arrivals,
-        raw=dict(told),
-    )
-
-
-def _ok(answer: httpx2.Response) -> httpx2.Response:
-    if answer.status_code != httpx2.codes.OK:
-        raise _http_error(answer)
-    return answer
-
-
-def _http_error(answer: httpx2.Response) -> RequestError:
-    """A typed failure from an HTTP status; the body's own message is kept."""
-    text = answer.text[:300]
-    if "exceed_context_size" in text:
-        kind = "context"
-    else:
-        kind = "server" if answer.is_server_error else "client"
-    return RequestError(kind, f"HTTP {answer.status_code}: {text}")
-
-
-def _evidence(
-    requested: tuple[str, ...], slots: Sequence[Mapping[str, Any]], lines: Sequence[str]
-) -> Evidence:
-    """Whether speculation is on, from the slots and the log."""
-    said = slots[0].get("speculative") if slots else None
-    refused = server_log.refused_speculation(lines)
-    if refused is not None:
-        active: bool | None = False
-        reason = f"the log says: {refused.strip()}"
-    elif said is None:
-        active, reason = None, "this server's /slots does not say"
-    else:
-        active, reason = bool(said), f"/slots says speculative = {str(said).lower()}"
-    return Evidence(requested, said, server_log.drafter_lines(lines), active, reason)
