@@ -10,7 +10,8 @@ import shutil
 from collections.abc import Callable, Iterator
 from importlib import metadata
 
-from attrs import frozen
+import pandas as pd
+from attrs import asdict, frozen
 from rich.table import Table
 
 from lab import paths
@@ -179,3 +180,8 @@ def table(found: tuple[Examined, ...]) -> Table:
     for one in found:
         shown.add_row(f"[{colours[one.state]}]{one.state}[/]", one.what, one.found, one.cost)
     return shown
+
+
+def frame(found: tuple[Examined, ...]) -> pd.DataFrame:
+    """The findings as a data frame, for a notebook."""
+    return pd.DataFrame([asdict(one) for one in found])

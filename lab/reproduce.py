@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import nbconvert
+import pandas as pd
 from attrs import frozen
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -203,3 +204,23 @@ def verdict_table(findings: Sequence[Finding]) -> Table:
     for one in findings:
         table.add_row(one.question, one.verdict, one.sentence)
     return table
+
+
+def latest_runs(results: str = "") -> pd.DataFrame:
+    """Recorded runs, newest first: profile, run, when, machine, notebooks complete."""
+    home = Path(results) if results else paths.RESULTS
+    rows = []
+    for folder in home.glob("*/*/"):
+        manifest = read_manifest(folder)
+        if manifest is not None:
+            rows.append(
+                {
+                    "profile": manifest.profile,
+                    "run": manifest.run_id,
+                    "started": manifest.started_utc,
+                    "machine": manifest.host.get("label"),
+                    "notebooks": len(list(folder.glob("findings/*.json"))),
+                }
+            )
+    columns = ["profile", "run", "started", "machine", "notebooks"]
+    return pd.DataFrame(rows, columns=columns).sort_values("started", ascending=False)

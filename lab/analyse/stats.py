@@ -141,6 +141,38 @@ def judge(logs: np.ndarray, *, margin: float, level: float = 0.95) -> str:
     return "inconclusive"
 
 
+def judge_interval(estimate: Estimate, margin: float) -> str:
+    """A verdict from an interval alone, for estimates of fewer than CLAIM_N pairs.
+
+    Stricter than :func:`judge`: "equivalent" asks that the whole interval lies within
+    the margin, which is a test at half its alpha.
+    """
+    if estimate.low is None or estimate.high is None:
+        return "inconclusive"
+    if estimate.low > 1 / (1 + margin) and estimate.high < 1 + margin:
+        return "equivalent"
+    if estimate.low > 1:
+        return "faster"
+    return "slower" if estimate.high < 1 else "inconclusive"
+
+
+def summarise(points: pd.DataFrame, by: Sequence[str], level: float) -> pd.DataFrame:
+    """Geometric mean and interval of ``log_ratio`` in each group.
+
+    Returns
+    -------
+    One row a group: the ``by`` columns, speedup, low, high (NaN where there is no
+    interval) and n.
+    """
+    rows = []
+    for key, group in points.groupby([*by], observed=True, sort=True):
+        one = mean_log(group["log_ratio"].to_numpy(), level=level)
+        names = dict(zip(by, key if isinstance(key, tuple) else (key,), strict=True))
+        rows.append(names | {"speedup": one.value, "low": one.low, "high": one.high, "n": one.n})
+    columns = [*by, "speedup", "low", "high", "n"]
+    return pd.DataFrame(rows, columns=columns).astype({"low": float, "high": float})
+
+
 def p_no_difference(logs: np.ndarray) -> float | None:
     """Two-sided p of "no difference" (paired t on logarithms); None below LEAST_N pairs."""
     if len(logs) < LEAST_N:

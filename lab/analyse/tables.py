@@ -176,8 +176,18 @@ def write_parquet(frame: pd.DataFrame, file: Path) -> None:
     partial.replace(file)
 
 
+SOFT_LABELS = frozenset({"busy", "throttled"})
+"""Labels of a disturbed machine: such rows are left out while enough others remain."""
+
+
 def measured(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows that may carry a headline: measured, ok, and without a label against them."""
-    fine = (frame["role"] == "measure") & (frame["status"] == "ok")
-    rows: pd.DataFrame = frame[fine & (frame["labels"].map(len) == 0)]
-    return rows
+    """The rows that may carry a headline: measured, ok, and with no label against them.
+
+    Where a disturbed machine labels more than half of the rows, leaving them out would
+    leave nothing to pair; they then stay, and cautions say so.
+    """
+    rows = frame[(frame["role"] == "measure") & (frame["status"] == "ok")]
+    wrong = rows["labels"].map(lambda found: bool(set(found) - SOFT_LABELS))
+    rows = rows[~wrong]
+    disturbed = rows["labels"].map(len) > 0
+    return rows if disturbed.mean() > 0.5 else rows[~disturbed]  # noqa: PLR2004 - half

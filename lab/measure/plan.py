@@ -139,3 +139,23 @@ def requests_for(
         PlannedRequest(series, ordinal, prompt_id, repeat, state, MEASURE, n_predict)
         for ordinal, (prompt_id, state) in enumerate(zip(prompt_ids, states, strict=True))
     )
+
+
+def outline(*plans: Plan | None) -> list[dict[str, object]]:
+    """What plans amount to: one row an experiment and arm, with servers and requests."""
+    rows: list[dict[str, object]] = []
+    for plan in filter(None, plans):
+        arm_of = {one.name: one.arm.name for one in plan.series}
+        for arm in plan.arms:
+            asked = [one for one in plan.requests if arm_of[one.series] == arm.name]
+            rows.append(
+                {
+                    "experiment": plan.experiment,
+                    "arm": arm.name,
+                    "servers": sum(one.arm.name == arm.name for one in plan.series),
+                    "requests": len(asked),
+                    "prompts": len({one.prompt_id for one in asked}),
+                    "tokens": sum(one.n_predict for one in asked),
+                }
+            )
+    return rows

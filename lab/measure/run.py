@@ -19,6 +19,7 @@ from attrs import define, field, frozen
 from lab.backends.protocol import Backend, Identity, Reply, Request, Session
 from lab.errors import LaunchError, RequestError
 from lab.inputs.prompts import Prompt
+from lab.machine.quiet import labels
 from lab.machine.sampler import Sampler
 from lab.measure.plan import Plan, PlannedRequest, Series
 from lab.measure.records import Output, RequestRecord
@@ -222,9 +223,18 @@ class Campaign:
         else:
             end = time.monotonic()
             jumped = abs((time.time() - wall) - (end - start)) > CLOCK_JUMP_S
-            record = {**record, **_measured(reply, opened.session, jumped=jumped)}
+            record = {
+                **record,
+                **_measured(
+                    reply,
+                    opened.session,
+                    jumped=jumped,
+                    cache_wanted=self._series[planned.series].arm.settings.cache_prompt,
+                ),
+            }
             record["prompt_tokens_n"] = len(tokens) or None
-            record["machine"] = sampler.window(start, end)
+            record["machine"] = dict(sampler.window(start, end))
+            record["labels"] += labels(record["machine"])
             answered = RequestRecord(**record)
             self.folder.append(answered, Output(key, tokens or None, reply.tokens, reply.text))
         self._recorded.add(key)
@@ -297,18 +307,20 @@ class Campaign:
             self._close(name)
 
 
-def _measured(reply: Reply, session: Session, *, jumped: bool) -> dict[str, Any]:
+def _measured(
+    reply: Reply, session: Session, *, jumped: bool, cache_wanted: bool
+) -> dict[str, Any]:
     """The fields of a record that an answer decides."""
     timings, counters = reply.timings, reply.counters
-    labels = []
+    against = []
     status, problem = "ok", None
-    if timings.cache_n:
-        labels.append("cache-hit")
+    if timings.cache_n and not cache_wanted:
+        against.append("cache-hit")
     evidence = session.evidence
     if evidence.requested and evidence.active is False:
-        labels.append("inactive")
+        against.append("inactive")
     if not evidence.requested and timings.draft_n:
-        labels.append("contaminated")
+        against.append("contaminated")
     if jumped:
         status, problem = "discarded", "the clock jumped or the machine slept during the request"
     drafted, accepted = timings.draft_n, timings.draft_n_accepted
@@ -318,7 +330,7 @@ def _measured(reply: Reply, session: Session, *, jumped: bool) -> dict[str, Any]
     return {
         "status": status,
         "problem": problem,
-        "labels": tuple(labels),
+        "labels": tuple(against),
         "cache_n": timings.cache_n,
         "prompt_n": timings.prompt_n,
         "prompt_ms": timings.prompt_ms,

@@ -216,7 +216,7 @@ def test_a_server_that_dies_is_opened_again_but_not_for_ever(tmp_path):
 def test_case_08_and_12_a_wrong_row_is_kept_and_labelled(tmp_path, arm, timings, label):
     with RunFolder(tmp_path / "r") as folder:
         carry_out(folder, FakeBackend(timings=timings), plan_of(arm, runs=1))
-        assert [one.labels for one in measured(folder)] == [(label,)]
+        assert [label in one.labels for one in measured(folder)] == [True]
 
 
 def test_case_06_an_idle_drafter_is_labelled_inactive(tmp_path):
@@ -231,7 +231,7 @@ def test_case_06_an_idle_drafter_is_labelled_inactive(tmp_path):
     with RunFolder(tmp_path / "r") as folder:
         carry_out(folder, Idle(), plan_of(POOL, runs=1))
         (record,) = measured(folder)
-    assert record.labels == ("inactive",)
+    assert "inactive" in record.labels
     assert record.speculation_active is False
 
 
