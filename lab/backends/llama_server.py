@@ -22,7 +22,6 @@ from lab.backends.process import (
     ServerProcess,
     free_port,
     random_key,
-    scrubbed_environment,
 )
 from lab.backends.protocol import (
     Counters,
@@ -39,6 +38,7 @@ from lab.inputs.arm import Arm
 from lab.inputs.gguf_info import gguf_info
 from lab.inputs.preflight import check_draft, check_settings
 from lab.inputs.prompts import Prompt
+from lab.setup.clean_environment import scrubbed_environment
 from lab.setup.engine import Engine
 from lab.setup.flags import flag_table
 from lab.setup.models import sha256_of

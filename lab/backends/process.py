@@ -11,34 +11,18 @@ import socket
 import subprocess
 import sys
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
-from attrs import define, frozen
+from attrs import define
+
+from lab.setup.clean_environment import Environment
 
 LOOPBACK = "127.0.0.1"
 STOP_WAIT_S = 5.0
 _PR_SET_PDEATHSIG = 1
-_SCRUBBED = ("LLAMA_ARG_", "LLAMA_API_KEY", "LLAMA_LOG_", "LLAMA_OFFLINE", "HF_TOKEN")
-"""Prefixes of environment variables that could change what a server does, or are secret."""
-
 _RUNNING: weakref.WeakSet[ServerProcess] = weakref.WeakSet()
-
-
-@frozen
-class Environment:
-    """The environment a server gets, and the names of what was kept from it."""
-
-    values: Mapping[str, str]
-    removed: tuple[str, ...]
-
-
-def scrubbed_environment(extra: Mapping[str, str]) -> Environment:
-    """The environment without what would configure a server behind our back."""
-    removed = tuple(sorted(name for name in os.environ if name.startswith(_SCRUBBED)))
-    kept = {name: value for name, value in os.environ.items() if name not in removed}
-    return Environment(kept | dict(extra), removed)
 
 
 def free_port() -> int:

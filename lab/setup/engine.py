@@ -17,6 +17,7 @@ from rich.console import Console
 from lab import paths
 from lab.errors import SetupError
 from lab.setup import build
+from lab.setup.clean_environment import scrubbed_environment
 
 NAMED = "LAB_LLAMA_SERVER"
 """Environment variable that names a person's own llama-server."""
@@ -72,7 +73,12 @@ class Engine:
 @lru_cache
 def _version(server: Path) -> str:
     done = subprocess.run(
-        [server, "--version"], capture_output=True, text=True, timeout=60, check=False
+        [server, "--version"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=dict(scrubbed_environment().values),
     )
     text = done.stdout + done.stderr
     if done.returncode:
@@ -139,16 +145,26 @@ def _from_stamp(stamp: Path) -> Engine:
     )
 
 
-def use_libraries(engine: Engine) -> None:
-    """Make ``import llama_cpp`` load this engine's libraries; call before the import.
+def library_dir(engine: Engine) -> Path:
+    """Where this engine's shared libraries are.
 
     Raises
     ------
-    SetupError : the engine has no shared libraries, so nothing can run in process.
+    SetupError : the engine has none, so nothing can run in process.
     """
     if engine.lib_dir is None:
         raise SetupError(
             f"the {engine.source} engine {engine.server} has no shared libraries beside it: the "
             "verify-cost curve, the stand-ins' checks and in-process runs need the built engine"
         )
-    os.environ["LLAMA_CPP_LIB_PATH"] = str(engine.lib_dir)
+    return engine.lib_dir
+
+
+def use_libraries(engine: Engine) -> None:
+    """Make ``import llama_cpp`` load this engine's libraries; call before the import.
+
+    Raises
+    ------
+    SetupError : the engine has no shared libraries.
+    """
+    os.environ["LLAMA_CPP_LIB_PATH"] = str(library_dir(engine))

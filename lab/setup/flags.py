@@ -18,6 +18,7 @@ from attrs import frozen
 
 from lab.errors import InputError, SetupError
 from lab.inputs.arm import FlagValue
+from lab.setup.clean_environment import scrubbed_environment
 
 _OPTION = re.compile(r"^(-{1,2}[a-zA-Z][\w-]*(?:,\s+-{1,2}[a-zA-Z][\w-]*)*)(.*)$")
 _REMOVED = "the argument has been removed"
@@ -76,7 +77,12 @@ def flag_table(server: Path) -> FlagTable:
     SetupError : the program does not answer ``--help`` like a llama-server.
     """
     done = subprocess.run(
-        [server, "--help"], capture_output=True, text=True, timeout=60, check=False
+        [server, "--help"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=dict(scrubbed_environment().values),
     )
     table = parse_help(done.stdout + done.stderr)
     if "model" not in table.known:
