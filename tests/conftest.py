@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+
 import matplotlib as mpl
 import pytest
 
 mpl.use("agg")
+
+# Tests share the machine: threads that spin while they wait would stall each other.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 @pytest.fixture(autouse=True)

@@ -44,8 +44,12 @@ def _decode_tok_s(f: Frame) -> Column:
 
 
 def _ms_per_token(f: Frame) -> Column:
-    steps = (f["predicted_n"] - 1).where(f["predicted_n"] > 1)
-    return f["predicted_ms"].where(f["predicted_ms"] > 0) / steps
+    return _decode_ms(f) / (f["predicted_n"] - 1).where(f["predicted_n"] > 1)
+
+
+def _decode_ms(f: Frame) -> Column:
+    """Decoding time; a time of 0 is a clock that did not tick, not a speed."""
+    return f["predicted_ms"].where(f["predicted_ms"] > 0)
 
 
 def _prefill_tok_s(f: Frame) -> Column:
@@ -78,7 +82,7 @@ def _tokens_per_step(f: Frame) -> Column:
 
 
 def _ms_per_step(f: Frame) -> Column:
-    return _ratio(f["predicted_ms"], _target_steps(f))
+    return _ratio(_decode_ms(f), _target_steps(f))
 
 
 def _client_overhead(f: Frame) -> Column:

@@ -1,0 +1,150 @@
+"""The faults that make wrong numbers, each planted and each seen."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lab.analyse.cautions import (
+    blocking,
+    check_comparison,
+    check_drift,
+    check_rows,
+    check_served,
+)
+from lab.analyse.stats import Comparison, compare, mean_log
+from lab.backends.protocol import Identity
+
+
+def experiment(n=24, **changes):
+    """A clean experiment of two arms; ``changes`` is {column: function of a row}."""
+    rng = np.random.default_rng(1)
+    rows = []
+    for prompt in range(n):
+        for arm in ("baseline", "x"):
+            row = {
+                "key": f"{arm}-{prompt}",
+                "arm": arm,
+                "prompt_id": f"p{prompt}",
+                "category": "c",
+                "role": "measure",
+                "status": "ok",
+                "labels": (),
+                "ms_per_token": 10 * math.exp(rng.normal(0, 0.03)),
+                "predicted_n": 64.0,
+                "draft_n": 20.0 if arm == "x" else np.nan,
+                "speculation_active": True if arm == "x" else None,
+                "temperature": 0.0,
+                "started_utc": f"2026-12-01T00:{prompt:02d}:{30 * (arm == 'x'):02d}",
+            }
+            rows.append(row | {column: change(row, prompt) for column, change in changes.items()})
+    return pd.DataFrame(rows)
+
+
+def kinds(frame):
+    return {one.kind for one in (*check_rows(frame), *check_drift(frame))}
+
+
+def test_a_clean_experiment_raises_nothing():
+    assert kinds(experiment()) == set()
+
+
+@pytest.mark.parametrize(
+    ("label", "kind"),
+    [
+        ("cache-hit", "CacheHit"),
+        ("busy", "Busy"),
+        ("throttled", "Throttled"),
+        ("inactive", "InactiveSpeculation"),
+        ("contaminated", "ContaminatedBaseline"),
+    ],
+)
+def test_a_label_of_the_run_becomes_a_caution(label, kind):
+    frame = experiment(labels=lambda row, n: (label,) if row["arm"] == "x" and n == 0 else ())
+    assert kinds(frame) == {kind}
+
+
+def test_case_08_a_drafter_in_the_baseline_blocks_the_comparison():
+    frame = experiment(draft_n=lambda _row, _n: 5.0)
+    found = [one for one in check_rows(frame) if one.kind == "ContaminatedBaseline"]
+    assert blocking(found, "baseline") is not None
+
+
+def test_case_06_a_drafter_that_never_fired_is_no_evidence():
+    frame = experiment(draft_n=lambda row, _n: 0.0 if row["arm"] == "x" else np.nan)
+    (found,) = check_rows(frame)
+    assert found.kind == "InactiveSpeculation"
+    assert "no evidence" in found.message
+
+
+@pytest.mark.parametrize(("failures", "blocks"), [(1, False), (10, True)])
+def test_case_15_failures_are_said_and_many_of_them_block(failures, blocks):
+    frame = experiment(
+        status=lambda row, n: "timeout" if row["arm"] == "x" and n < failures else "ok"
+    )
+    (found,) = check_rows(frame)
+    assert (found.kind, found.blocks) == ("ErrorsPresent", blocks)
+    assert f"{failures} timeout" in found.message
+
+
+def test_case_16_answers_that_stop_early_in_one_arm_are_seen():
+    frame = experiment(predicted_n=lambda row, n: 30.0 if row["arm"] == "x" and n == 3 else 64.0)
+    assert kinds(frame) == {"LengthsDiffer"}
+
+
+def test_case_18_sampling_with_temperature_is_labelled():
+    assert kinds(experiment(temperature=lambda *_: 0.7)) == {"Stochastic"}
+
+
+@pytest.mark.parametrize("plateau", [100.0, 500.0])
+def test_case_35_a_constant_round_step_is_suspicious(plateau):
+    frame = experiment(
+        ms_per_token=lambda row, n: plateau + 0.01 * (n % 3) if row["arm"] == "x" else 10.0 + n
+    )
+    found = [one for one in check_rows(frame) if one.kind == "SuspiciousConstantStep"]
+    assert [one.subject for one in found] == ["x"]
+    assert found[0].blocks
+
+
+def test_a_machine_that_slows_down_is_seen_in_the_baseline():
+    frame = experiment(ms_per_token=lambda row, n: 10.0 * math.exp(0.01 * n) + 0 * len(row))
+    assert "Drift" in kinds(frame)
+
+
+def served(**changes):
+    one = Identity("llama-server", build="b1", n_ctx=2048, offloaded_layers="33/33")
+    other = {"build": "b1", "n_ctx": 2048, "offloaded_layers": "33/33"} | changes
+    return {"baseline": one, "x": Identity("llama-server", **other)}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"n_ctx": 1024}, {"offloaded_layers": "20/33"}, {"build": "b2"}, {"model_sha256": "a"}],
+)
+def test_case_22_arms_served_differently_are_not_comparable(change):
+    assert check_served(served()) == ()
+    (found,) = check_served(served(**change))
+    assert (found.kind, found.subject, found.blocks) == ("NotComparable", "x", True)
+
+
+def comparison(logs):
+    logs = np.array(logs)
+    return Comparison("x", mean_log(logs), "faster", 0.02, 0.01, pd.DataFrame({"log_ratio": logs}))
+
+
+def test_few_prompts_and_wide_or_skewed_gains_are_said():
+    assert {one.kind for one in check_comparison(comparison([0.1, 0.2]))} == {"TooFewPrompts"}
+    wide = check_comparison(comparison([0.5, -0.5] * 20))
+    assert {one.kind for one in wide} == {"HighSpread"}
+    skewed = check_comparison(comparison([0.0] * 10 + [0.9]))
+    assert {one.kind for one in skewed} == {"HighSpread", "TooFewPrompts"}
+    assert check_comparison(comparison([0.01, 0.02, 0.0] * 10)) == ()
+
+
+def test_case_19_the_same_text_is_no_condition_for_a_comparison():
+    frame = experiment()
+    (found,) = compare(frame, ["x"], margin=0.02)
+    assert found.speedup.n == 24
