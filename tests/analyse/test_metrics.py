@@ -11,17 +11,6 @@ from lab.analyse.metrics import REGISTRY, fork_index, with_metrics
 COUNTS = ("predicted_n", "prompt_n", "cache_n", "draft_n", "draft_n_accepted", "drafted_steps")
 TIMES = ("predicted_ms", "prompt_ms", "e2e_ms", "ttft_ms")
 NUMBERS = (*COUNTS, *TIMES)
-    "predicted_n",
-    "predicted_ms",
-    "prompt_n",
-    "prompt_ms",
-    "cache_n",
-    "draft_n",
-    "draft_n_accepted",
-    "drafted_steps",
-    "e2e_ms",
-    "ttft_ms",
-]
 
 
 def frame(**values):
