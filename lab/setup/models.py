@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from huggingface_hub import hf_hub_download
-from huggingface_hub.errors import HfHubHTTPError
+from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 from rich.console import Console
 
 from lab import paths
@@ -107,8 +108,10 @@ def download_model(repo: str, file: str, sha256: str) -> Path:
         return target
     home.mkdir(parents=True, exist_ok=True)
     try:
-        got = Path(hf_hub_download(repo, file, local_dir=home / "partial"))
-    except HfHubHTTPError as error:
+        # The library reads HF_ENDPOINT when it is imported; a notebook may set it later.
+        endpoint = os.environ.get("HF_ENDPOINT")
+        got = Path(hf_hub_download(repo, file, local_dir=home / "partial", endpoint=endpoint))
+    except (HfHubHTTPError, LocalEntryNotFoundError) as error:
         raise SetupError(f"{repo}/{file} could not be downloaded: {error}") from error
     except OSError as error:
         raise SetupError(f"{repo}/{file} could not be stored in {home}: {error}") from error
