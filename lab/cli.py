@@ -65,6 +65,22 @@ def reproduce(
         raise typer.Exit(1)
 
 
+@app.command()
+def figures(
+    profile: ProfileOption = "embedded",
+    run: RunOption = "",
+    results: ResultsOption = paths.RESULTS,
+    target: Annotated[
+        Path, typer.Option(help="Folder the figures are written to.")
+    ] = paths.FIGURES,
+) -> None:
+    """Redraw the publishable figures of a recorded run, without an engine."""
+    from lab import redraw  # noqa: PLC0415 - keeps --help quick
+
+    for name in redraw.redraw(profile, run, results, target):
+        console.print(f"drawn     {name}")
+
+
 def main() -> None:
     """Run the command line; a person's error is one line, not a traceback."""
     try:

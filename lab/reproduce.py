@@ -206,6 +206,23 @@ def verdict_table(findings: Sequence[Finding]) -> Table:
     return table
 
 
+def recorded_run(profile: str, run: str, results: Path) -> Path:
+    """The folder of a recorded run; the newest with findings when ``run`` is empty.
+
+    Raises
+    ------
+    InputError : there is none.
+    """
+    home = results / load_profile(profile).name
+    named = [home / run] if run else sorted(home.glob("*/"), reverse=True)
+    found = next((one for one in named if list(one.glob("findings/*.json"))), None)
+    if found is None:
+        raise InputError(
+            "no recorded run", field="run", value=run or str(home), fix="make reproduce records one"
+        )
+    return found
+
+
 def latest_runs(results: str = "") -> pd.DataFrame:
     """Recorded runs, newest first: profile, run, when, machine, notebooks complete."""
     home = Path(results) if results else paths.RESULTS

@@ -9,13 +9,14 @@ from __future__ import annotations
 import datetime as dt
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
 from attrs import asdict
 from IPython.display import DisplayHandle, Markdown, display
+from matplotlib.figure import Figure
 
 from lab import paths
 from lab.analyse.cautions import check_drift, check_rows, check_served
@@ -24,6 +25,7 @@ from lab.analyse.findings import Finding, write_findings
 from lab.analyse.tables import read_frame
 from lab.backends.llama_server import LlamaServerBackend
 from lab.backends.protocol import Backend, Identity
+from lab.experiments.sheets import Sheet
 from lab.inputs.profiles import load_profile
 from lab.inputs.prompts import Prompt, PromptSet, named_set
 from lab.machine.hardware import machine_facts
@@ -35,9 +37,9 @@ from lab.measure.store import RunFolder
 from lab.reproduce import choose_run, sentinel
 from lab.setup.engine import Engine, find_engine
 from lab.setup.models import resolve_models, sha256_of
-from lab.show.export import Words, save
+from lab.show.export import save
 from lab.show.markdown import escape
-from lab.show.style import LIGHT, Picture
+from lab.show.style import LIGHT
 
 SHOW_EVERY_S = 0.5
 
@@ -167,27 +169,22 @@ class Workbench:
         table = pd.DataFrame([asdict(one) for one in cautions])
         return table.sort_values("blocks", ascending=False, kind="stable").reset_index(drop=True)
 
-    def figure(
-        self,
-        draw: Callable[..., Picture],
-        frames: Mapping[str, pd.DataFrame | None],
-        *,
-        name: str,
-        alt: str,
-        caption: str,
-    ) -> Picture:
-        """Keep a figure's publishable files in this run, and show it."""
+    def made_by(self) -> dict[str, str]:
+        """What stands under every figure of this run."""
         manifest = self._manifest()
-        made_by = {
+        return {
             "run": manifest.run_id,
             "profile": manifest.profile,
             "engine": str(manifest.engine.get("build")),
             "machine": str(manifest.host.get("label")),
             "date": manifest.started_utc,
         }
-        words = Words(alt=alt, caption=caption, provenance=made_by)
-        save(draw, frames, words, name=name, folder=self.path / "figures")
-        return draw(**frames, theme=LIGHT)
+
+    def figure(self, sheet: Sheet) -> Figure:
+        """Keep a figure's publishable files in this run, and show it."""
+        words, folder = sheet.words(self.made_by()), self.path / "figures"
+        save(sheet.draw, sheet.frames, words, name=sheet.name, folder=folder)
+        return sheet.draw(**sheet.frames, theme=LIGHT)
 
     def conclude(self, notebook: str, findings: Iterable[Finding]) -> Markdown:
         """Keep a notebook's findings, which also marks it complete, and show them."""

@@ -8,6 +8,7 @@ that the noise floor is measured with the same tools as the effect.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import pandas as pd
 from attrs import frozen
@@ -18,6 +19,7 @@ from lab.analyse.findings import Finding
 from lab.analyse.metrics import fork_index
 from lab.analyse.stats import Comparison, compare, margin_above, noise_floor, summarise
 from lab.analyse.tables import measured
+from lab.experiments.sheets import Sheet
 from lab.inputs.arm import Arm
 from lab.inputs.profiles import Profile
 from lab.inputs.prompts import Prompt, PromptSet, stratified_sample
@@ -31,6 +33,7 @@ from lab.measure.plan import (
     one_at_a_time,
     requests_for,
 )
+from lab.show import figures
 
 BASELINE_AGAIN = "baseline-again"
 """The second of the two identical baselines (A/A)."""
@@ -89,35 +92,8 @@ def _lane(
     return lane
 
 
-SETS = ("article8", "diverse", "templated")
-"""Experiments of this notebook, named by their prompt set."""
-
-FLOOR_WORDS = {
-    "name": "noise_floor",
-    "alt": "Ratios of two identical baselines in the order measured, and their distribution.",
-    "caption": "Each point is one prompt asked of two servers started alike, taking turns with all "
-    "other arms. What they differ by is noise.",
-}
-CATEGORY_WORDS = {
-    "name": "speedup_by_category",
-    "alt": "Paired speed-up by kind of text, one panel an arm.",
-    "caption": "Points are prompts; a kind with too few prompts has no interval.",
-}
-COVERAGE_WORDS = {
-    "name": "coverage_acceptance",
-    "alt": "Share of steps with a draft against tokens a drafted step, one point a set and arm.",
-    "caption": "Pooled over the prompts of a set. An arm at zero coverage never drafted.",
-}
-
-
-def words(name: str) -> dict[str, str]:
-    """Name, alternative text and caption of the main figure of a set."""
-    return {
-        "name": f"speedup_{name}",
-        "alt": f"Paired speed-up of every drafter on the {name} prompts, with intervals.",
-        "caption": "Points are prompts, bars the interval of the geometric mean; the shaded band "
-        "is the margin of equivalence. The first row compares two identical baselines.",
-    }
+EXPERIMENTS = ("article8", "diverse", "templated")
+"""Names of the plans of this file: one a prompt set."""
 
 
 def plans(profile: Profile, named: Callable[..., PromptSet]) -> list[Plan]:
@@ -183,7 +159,7 @@ def read(frame: pd.DataFrame, outputs: Mapping[str, tuple[int, ...]], profile: P
     names = [arm for arm in labels if arm != "baseline"]
     comparisons = {
         name: compare(rows[rows["experiment"] == name], names, margin=margin, level=decision.level)
-        for name in SETS
+        for name in EXPERIMENTS
         if (rows["experiment"] == name).any()
     }
     points = pd.concat(
@@ -203,6 +179,52 @@ def read(frame: pd.DataFrame, outputs: Mapping[str, tuple[int, ...]], profile: P
         drafted=_drafted(rows),
         diverged=_diverged(rows, outputs),
         aa_points=_in_order(rows, points),
+    )
+
+
+def sheets(reading: Reading) -> dict[str, Sheet]:
+    """The figures of this notebook, by name."""
+    margin = reading.equivalence
+    made = [
+        Sheet(
+            name="noise_floor",
+            draw=partial(figures.noise_floor, equivalence=margin),
+            frames={"points": reading.aa_points},
+            alt="Ratios of two identical baselines in the order measured, and their spread.",
+            caption="Each point is one prompt asked of two servers started alike, taking turns "
+            "with all other arms. What they differ by is noise.",
+        ),
+        *(_set_sheet(reading, name) for name in reading.comparisons),
+        Sheet(
+            name="speedup_by_category",
+            draw=partial(figures.speedup_by_category, equivalence=margin),
+            frames={"frame": reading.categories, "points": reading.category_points},
+            alt="Paired speed-up by kind of text, one panel an arm.",
+            caption="Points are prompts; a kind with too few prompts has no interval.",
+        ),
+        Sheet(
+            name="coverage_acceptance",
+            draw=figures.coverage_acceptance,
+            frames={"points": reading.drafted},
+            alt="Share of steps with a draft against tokens a drafted step, a point a set and arm.",
+            caption="Pooled over the prompts of a set. An arm at zero coverage never drafted.",
+        ),
+    ]
+    return {one.name: one for one in made}
+
+
+def _set_sheet(reading: Reading, name: str) -> Sheet:
+    return Sheet(
+        name=f"speedup_{name}",
+        draw=partial(
+            figures.speedup_by_arm,
+            equivalence=reading.equivalence,
+            question=f"Does drafting make decoding faster? ({name} prompts)",
+        ),
+        frames=reading.of_set(name),
+        alt=f"Paired speed-up of every drafter on the {name} prompts, with intervals.",
+        caption="Points are prompts, bars the interval of the geometric mean; the shaded band is "
+        "the margin of equivalence. The first row compares two identical baselines.",
     )
 
 

@@ -18,6 +18,7 @@ from lab.analyse.estimates import Caution
 from lab.analyse.findings import Finding
 from lab.analyse.stats import judge_interval, mean_log, pairs, summarise
 from lab.analyse.tables import measured
+from lab.experiments.sheets import Sheet
 from lab.inputs.arm import Arm
 from lab.inputs.profiles import Decision, Profile
 from lab.inputs.prompts import Prompt, PromptSet, stratified_sample
@@ -33,6 +34,7 @@ from lab.measure.plan import (
     interleave,
     one_at_a_time,
 )
+from lab.show import figures
 
 LEARNING_RUNS = 3
 """Times a prompt is asked before the other prompts come between."""
@@ -44,25 +46,8 @@ CACHED_RUNS = 4
 """Runs of the arms with the prompt cache: its effect is whole from the second run."""
 
 
-CLIMB_WORDS = {
-    "name": "climb",
-    "alt": "Speed-up over the baseline against run number of the same prompt, one panel a drafter, "
-    "beside the published curve of the article.",
-    "caption": "Each point is one prompt, the line the geometric mean over prompts, the band its "
-    "interval. All arms took turns run by run; every series began on a fresh server.",
-}
-CAUSE_WORDS = {
-    "name": "pool_vs_cache",
-    "alt": "Decoding speed of repeats with the n-gram pool and the prompt cache each on and off, "
-    "over neither.",
-    "caption": "Runs after the first of a prompt, over the baseline's same run with both off.",
-}
-FORGET_WORDS = {
-    "name": "forgetting",
-    "alt": "Speed-up of a learnt prompt against the number of other prompts asked in between.",
-    "caption": "A prompt was asked three times, then again after ever more different prompts; the "
-    "baseline was asked beside it each time.",
-}
+EXPERIMENTS = ("climb", "forget")
+"""Names of the plans of this file."""
 
 
 def chosen_prompts(profile: Profile, prompts: PromptSet) -> tuple[tuple[Prompt, ...], list[Prompt]]:
@@ -186,6 +171,45 @@ def read(frame: pd.DataFrame, profile: Profile) -> Reading:
         forget_points=forget_points,
         published=published_climb(),
     )
+
+
+def sheets(reading: Reading) -> dict[str, Sheet]:
+    """The figures of this notebook, by name."""
+    return {
+        one.name: one
+        for one in (
+            Sheet(
+                name="climb",
+                draw=figures.climb,
+                frames={
+                    "frame": reading.climb,
+                    "points": reading.climb_points,
+                    "reference": reading.published,
+                },
+                alt="Speed-up over the baseline against run number of the same prompt, one panel "
+                "a drafter, beside the published curve of the article.",
+                caption="Each point is one prompt, the line the geometric mean over prompts, the "
+                "band its interval. All arms took turns run by run; every series began on a "
+                "fresh server.",
+            ),
+            Sheet(
+                name="pool_vs_cache",
+                draw=figures.pool_vs_cache,
+                frames={"frame": reading.cause, "points": reading.cause_points},
+                alt="Decoding speed of repeats with the n-gram pool and the prompt cache each on "
+                "and off, over neither.",
+                caption="Runs after the first of a prompt, over the baseline's same run.",
+            ),
+            Sheet(
+                name="forgetting",
+                draw=figures.forgetting,
+                frames={"frame": reading.forget, "points": reading.forget_points},
+                alt="Speed-up of a learnt prompt against the number of other prompts in between.",
+                caption="A prompt was asked three times, then again after ever more different "
+                "prompts; the baseline was asked beside it each time.",
+            ),
+        )
+    }
 
 
 def published_climb() -> pd.DataFrame:
