@@ -11,7 +11,7 @@ from lab.setup import child
 from lab.setup.child import Child, run_in_child
 from lab.setup.engine import Engine
 
-WORKERS = '''
+WORKERS = """
 import os, sys
 from collections.abc import Iterator
 
@@ -21,8 +21,9 @@ def count(to: int):
         yield {"i": i}
 
 def library():
-    yield {"path": os.environ["LLAMA_CPP_LIB_PATH"], "args": [n for n in os.environ if n.startswith("LLAMA_ARG_")],
-           "policy": os.environ.get("OMP_WAIT_POLICY")}
+    stray = [name for name in os.environ if name.startswith("LLAMA_ARG_")]
+    policy = os.environ.get("OMP_WAIT_POLICY")
+    yield {"path": os.environ["LLAMA_CPP_LIB_PATH"], "args": stray, "policy": policy}
 
 def echo(requests: Iterator):
     for request in requests:
@@ -40,7 +41,7 @@ def die():
 def forever():
     while True:
         yield {"pid": os.getpid()}
-'''
+"""
 
 
 @pytest.fixture
@@ -115,5 +116,4 @@ def test_sending_to_a_dead_child_says_how_it_died(engine, monkeypatch):
         while running.alive():
             time.sleep(0.01)
         with pytest.raises(BackendError, match="last words"):
-            for _ in range(2):
-                running.send({"a": 1})
+            running.ask({"a": 1})
