@@ -317,10 +317,41 @@ def _header(cursor: _Cursor) -> tuple[dict[str, Value], tuple[Tensor, ...], int]
         key = cursor.string()
         metadata[key] = cursor.value(cursor.count("<I"))
     rows = [_tensor_row(cursor) for _ in range(n_tensors)]
-    alignment = metadata.get("general.alignment", 32)
-    step = alignment if isinstance(alignment, int) and alignment > 0 else 32
-    data_start = -(-cursor.at // step) * step
+    data_start = _padded(cursor.at, alignment(metadata))
     return metadata, _sized(rows, len(cursor.view) - data_start), data_start
+
+
+def alignment(metadata: Mapping[str, Value]) -> int:
+    """Bytes that tensors are aligned to in a file with this metadata."""
+    stated = metadata.get("general.alignment", 32)
+    return stated if isinstance(stated, int) and stated > 0 else 32
+
+
+def _padded(at: int, step: int) -> int:
+    return -(-at // step) * step
+
+
+def encoded_metadata(file: GgufFile) -> tuple[dict[str, bytes], int]:
+    """The metadata of a one-part file as encoded, by key, and the offset of its tensor data.
+
+    For writing another file of the same vocabulary without decoding it.
+    """
+    with (
+        file.path.open("rb") as stream,
+        mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as view,
+    ):
+        cursor = _Cursor(view, file.path)
+        cursor.count("<I")
+        n_tensors, n_keys = cursor.count(), cursor.count()
+        entries: dict[str, bytes] = {}
+        for _ in range(n_keys):
+            start = cursor.at
+            key = cursor.string()
+            cursor.value(cursor.count("<I"))
+            entries[key] = view[start : cursor.at]
+        for _ in range(n_tensors):
+            _tensor_row(cursor)
+        return entries, _padded(cursor.at, alignment(file.metadata))
 
 
 @frozen
