@@ -56,8 +56,12 @@ class ServerSettings:
     flags: Mapping[str, FlagValue] = field(default=NO_FLAGS)
 
 
-STATEFUL_TYPES = frozenset({"ngram-mod", "ngram-cache"})
-"""Drafters whose memory outlives a request (one pool a process; one table a slot)."""
+STATEFUL_TYPES = frozenset({"ngram-mod", "ngram-cache", "ngram-map-k", "ngram-map-k4v"})
+"""Drafters whose memory outlives a request: one pool a process, or one table a slot.
+
+The maps are meant to follow one conversation. When another prompt comes they keep the
+places they indexed in the earlier one, which hides matches in the beginning of the new.
+"""
 
 
 @frozen
