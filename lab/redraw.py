@@ -1,6 +1,7 @@
 """Draw the figures of a recorded run again: records in, pictures out, no engine.
 
 Each experiment names its own figures, so a notebook and this file draw the same ones.
+The README's answer table is written from the same run's findings.
 """
 
 from __future__ import annotations
@@ -8,10 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from lab import paths
+from lab.analyse.findings import read_findings
+from lab.errors import InputError
 from lab.experiments import diverse, repeat
 from lab.experiments.sheets import Sheet
+from lab.measure.manifest import read_manifest
 from lab.reproduce import recorded_run
 from lab.show.export import save
+from lab.show.markdown import escape
 from lab.workbench import Workbench
 
 
@@ -23,6 +29,8 @@ def redraw(profile: str, run: str, results: Path, target: Path) -> Iterator[str]
     InputError : no such run.
     """
     folder = recorded_run(profile, run, results)
+    if target == paths.FIGURES:
+        write_answer(folder)
     bench = Workbench(profile, run=folder.name, results=str(results))
     for sheet in sheets_of(bench):
         save(sheet.draw, sheet.frames, sheet.words(bench.made_by()), name=sheet.name, folder=target)
@@ -38,3 +46,40 @@ def sheets_of(bench: Workbench) -> Iterator[Sheet]:
     if recorded & set(diverse.EXPERIMENTS):
         reading = diverse.read(frame, outputs, bench.profile)
         yield from diverse.sheets(reading).values()
+
+
+BEGIN, END = "<!-- answer: begin -->", "<!-- answer: end -->"
+"""What stands between these marks in the README is written by ``make figures``."""
+
+
+def write_answer(folder: Path, readme: Path = paths.ROOT / "README.md") -> None:
+    """Put a run's answer table into the README, and keep it beside the figures.
+
+    Raises
+    ------
+    InputError : the README lacks the marks.
+    """
+    text = readme.read_text(encoding="utf-8")
+    if BEGIN not in text or END not in text:
+        raise InputError("lacks the marks of the answer table", file=readme, field=BEGIN)
+    head, rest = text.split(BEGIN, 1)
+    table = answer_table(folder)
+    readme.write_text(f"{head}{BEGIN}\n{table}{END}{rest.split(END, 1)[1]}", encoding="utf-8")
+
+
+def answer_table(folder: Path) -> str:
+    """The findings of a run as a Markdown table, with what they were measured on."""
+    manifest = read_manifest(folder)
+    if manifest is None:
+        raise InputError("holds no manifest", file=folder)
+    files = sorted(folder.glob("findings/*.json"))
+    rows = [
+        f"| {escape(one.question)} | **{one.verdict}** | {escape(one.sentence)} |"
+        for file in files
+        for one in read_findings(file)
+    ]
+    models = ", ".join(model["file"] for model in manifest.models.values())
+    day = manifest.started_utc[:10]
+    label = manifest.host.get("label")
+    under = f"Measured on {day}: {escape(label)}, {escape(models)}, run {manifest.run_id}."
+    return "\n".join(["| question | verdict | answer |", "|---|---|---|", *rows, "", under, ""])
