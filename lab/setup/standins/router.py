@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-DIRECTIONS = 128
+DIRECTIONS = 256
 """Random directions whose covariance is estimated, a layer: few enough for some thousand tokens."""
-KEPT = 16
+KEPT = 12
 """The fastest of them that rows are drawn from."""
 WINDOW = 8
 """Tokens over which a hidden state is averaged to see what is slow in it."""
@@ -54,7 +54,7 @@ class _Moments:
 class RouterCalibration:
     """Gathers hidden states layer by layer, then gives the router.
 
-    Memory is a few hundred kilobytes a layer, however long the text.
+    Memory is a megabyte a layer, however long the text.
     """
 
     def __init__(self, spec: RouterSpec) -> None:
