@@ -30,10 +30,13 @@ from lab.inputs.profiles import load_profile
 from lab.inputs.prompts import Prompt, PromptSet, named_set
 from lab.machine.hardware import machine_facts
 from lab.machine.quiet import check_quiet
+from lab.measure.curve_plan import CurvePlan
 from lab.measure.manifest import Manifest, commit, packages, read_manifest, write_manifest
 from lab.measure.plan import Plan, outline
+from lab.measure.records import Output
 from lab.measure.run import Campaign, Conditions, Progress
 from lab.measure.store import RunFolder
+from lab.measure.verify_cost import measure_curve, read_curve
 from lab.reproduce import choose_run, sentinel
 from lab.setup.engine import Engine, find_engine
 from lab.setup.models import resolve_models, sha256_of
@@ -144,10 +147,31 @@ class Workbench:
         frame = read_frame(self.path / "records.jsonl")
         return frame[frame["experiment"].isin(experiments)] if experiments else frame
 
+    def texts(self) -> dict[str, Output]:
+        """Prompt and answer of every record of this run, by its key."""
+        return {one.key: one for one in RunFolder(self.path).outputs()}
+
     def outputs(self) -> dict[str, tuple[int, ...]]:
         """Token ids of every answer of this run, by record key."""
-        found = RunFolder(self.path).outputs()
-        return {one.key: one.tokens for one in found if one.tokens is not None}
+        return {key: one.tokens for key, one in self.texts().items() if one.tokens is not None}
+
+    def curve(self, plan: CurvePlan, model: str = "target") -> pd.DataFrame:
+        """Time passes over several tokens in process; what is recorded is not timed again."""
+        file = self.path / "curves" / f"{model}.jsonl"
+        texts = [one.text for one in named_set("diverse").prompts]
+        settings = self.profile.settings.served()
+        measure_curve(
+            self.engine,
+            self.models[model],
+            texts,
+            file,
+            settings=settings,
+            plan=plan,
+            on_progress=lambda done, total: self._show(
+                Progress("verify cost", done, total, model, "", 0.0)
+            ),
+        )
+        return read_curve(file)
 
     def cautions(self, frame: pd.DataFrame) -> tuple[Caution, ...]:
         """What a reader must know about these rows, over each of their experiments."""
