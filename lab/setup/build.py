@@ -30,6 +30,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from lab import paths
 from lab.errors import SetupError
+from lab.setup.prebuilt import fetch_prebuilt
 from lab.setup.toolkits import Toolkit, choose
 
 PACKAGE = "llama-cpp-python"
@@ -86,12 +87,16 @@ def finished_build(home: Path) -> Path | None:
 def build(home: Path, console: Console) -> Path:
     """Stamp of a finished build for this machine, built now if there is none.
 
+    Without a C++ compiler the prebuilt server of another build takes its place.
+
     Raises
     ------
-    SetupError : no C++ compiler, no source, or the compiler failed; says what to do.
+    SetupError : no source, nothing prebuilt either, or the compiler failed; says what to do.
     """
     toolkit = choose()
     compiler = _compiler()
+    if compiler is None:
+        return fetch_prebuilt(home, STAMP, console)
     options = (*OPTIONS, *toolkit.cmake)
     recipe = Recipe(_locked_sha256(), options, toolkit.name, compiler)
     folder = home / recipe.digest
@@ -228,22 +233,13 @@ def _program(name: str) -> str:
     return found
 
 
-def _compiler() -> str:
-    """Name and version of the C++ compiler.
-
-    Raises
-    ------
-    SetupError : there is none.
-    """
+def _compiler() -> str | None:
+    """Name and version of the C++ compiler; None where there is none."""
     named = os.environ.get("CXX")
-    found = next(
-        (one for one in (named, "c++", "g++", "clang++") if one and shutil.which(one)), None
-    )
+    known = (named, "c++", "g++", "clang++")
+    found = next((one for one in known if one and shutil.which(one)), None)
     if found is None:
-        raise SetupError(
-            "no C++ compiler. Install one (Debian: apt-get install g++; macOS: xcode-select "
-            "--install), or name a llama-server with LLAMA_SERVER="
-        )
+        return None
     done = subprocess.run([found, "--version"], capture_output=True, text=True, check=False)
     return f"{done.stdout.splitlines()[0]} on {platform.machine()} {_processor()}"
 

@@ -23,6 +23,10 @@ NAMED = "LAB_LLAMA_SERVER"
 """Environment variable that names a person's own llama-server."""
 
 
+_TOLD = ("options", "compiler", "seconds", "toolkit", "package")
+"""What a manifest is told of how an engine was made."""
+
+
 @frozen
 class Engine:
     """A llama.cpp on this machine.
@@ -141,7 +145,11 @@ def _from_stamp(stamp: Path) -> Engine:
         facts["source"],
         stamp.parent.name,
         bin_dir / "llama-server",
-        {key: facts[key] for key in ("options", "compiler", "seconds", "toolkit") if key in facts},
+        {
+            key: facts[key]
+            for key in ("options", "compiler", "seconds", "toolkit", "package")
+            if key in facts
+        },
     )
 
 

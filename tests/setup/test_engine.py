@@ -2,16 +2,19 @@ from __future__ import annotations
 
 import json
 import os
+import zipfile
 from importlib import metadata
 
 import pytest
 from rich.console import Console
 
 from lab.errors import InputError, SetupError
-from lab.setup import build, toolkits
-from lab.setup.engine import Engine, find_engine, use_libraries
+from lab.setup import build, prebuilt, toolkits
+from lab.setup.engine import Engine, ensure_engine, find_engine, use_libraries
+from lab.setup.flags import flag_table
 
 QUIET = Console(quiet=True)
+FAKE_PACKAGE = "__version__ = '1.2.3'\nBUILD_INFO = 'fake'\n"
 
 
 def program(path, text="#!/bin/sh\necho 'version: 1 (abc)'\n"):
@@ -105,11 +108,32 @@ def test_a_build_that_fails_keeps_its_log_and_leaves_no_stamp(fake_tools):
     assert build.finished_build(fake_tools / "engine") is None
 
 
-def test_no_compiler_says_how_to_get_one(monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("CXX", raising=False)
-    with pytest.raises(SetupError, match="no C\\+\\+ compiler"):
-        build.build(tmp_path / "engine", QUIET)
+@pytest.fixture
+def no_compiler(monkeypatch):
+    monkeypatch.setattr(build, "_compiler", lambda: None)
+
+
+def test_no_compiler_and_nothing_prebuilt_says_how_to_get_one(no_compiler, monkeypatch, tmp_path):
+    failed = type("Done", (), {"stderr": "no matching distribution"})
+    monkeypatch.setattr(prebuilt.subprocess, "run", lambda *_, **__: failed)
+    with pytest.raises(SetupError, match="apt-get install g"):
+        build.build(tmp_path, QUIET)
+
+
+def test_a_prebuilt_server_is_labelled_as_another_build(no_compiler, monkeypatch, tmp_path):
+    wheel = tmp_path / "xllamacpp-1.2.3-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as packed:
+        packed.writestr("xllamacpp/__init__.py", FAKE_PACKAGE)
+    monkeypatch.setattr(prebuilt, "_fetch", lambda _scratch: wheel)
+    monkeypatch.setattr("lab.paths.ENGINE", tmp_path / "engine")
+    monkeypatch.setenv("LAB_LLAMA_SERVER", "")
+    engine = ensure_engine(QUIET)
+    assert (engine.source, engine.lib_dir) == ("xllamacpp", None)
+    assert engine.options["package"] == "xllamacpp 1.2.3"
+    assert "prebuilt" in engine.build
+    assert "spec-ngram-mod-n-match" in flag_table(engine.server).known
+    with pytest.raises(SetupError, match="need the built engine"):
+        use_libraries(engine)
 
 
 def test_another_toolkit_is_another_build():
