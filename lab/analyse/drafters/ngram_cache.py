@@ -83,8 +83,9 @@ def _likely(window, end, held, starts, total):
             while slot < distinct and followers[slot] != held[at]:
                 slot += 1
             if slot == distinct:
-                if distinct == _FOLLOWERS:
-                    continue  # so many followers that none reaches the share anyway
+                if distinct == len(followers):
+                    followers = np.concatenate((followers, np.empty_like(followers)))
+                    counts = np.concatenate((counts, np.empty_like(counts)))
                 followers[slot] = held[at]
                 counts[slot] = 0
                 distinct += 1

@@ -154,7 +154,8 @@ def _key_row(tokens, depth, n, m, at, keys, facts):
     """Row of the key that the last n tokens are, added at place ``at`` when it is new."""
     last = depth - n + 1
     for row in range(facts[_KEYS]):
-        if same(tokens, keys[row, _AT], last, n):
+        # A key of an earlier, longer history may stand where this one does not reach yet.
+        if keys[row, _AT] + n <= depth and same(tokens, keys[row, _AT], last, n):
             return row
     row = facts[_KEYS]
     keys[row] = 0
@@ -176,7 +177,9 @@ def _count_values(tokens, depth, n, m, at, key):
                 key[_VALUE_AT + value] = start + n
                 key[_VALUE_HITS + value] = 0
                 key[_VALUE_ACCEPTED + value] = m
-            elif not same(tokens, start + n, key[_VALUE_AT + value], m):
+            elif key[_VALUE_AT + value] + m > depth or not same(
+                tokens, start + n, key[_VALUE_AT + value], m
+            ):
                 continue
             key[_VALUE_HITS + value] = min(key[_VALUE_HITS + value] + 1, MOST_COUNTED)
             break

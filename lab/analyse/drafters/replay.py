@@ -12,6 +12,7 @@ from lab.analyse.drafters.ngram_cache import Counts, replay_cache
 from lab.analyse.drafters.ngram_map import Index, replay_map
 from lab.analyse.drafters.ngram_mod import Pool, replay_mod
 from lab.analyse.drafters.ngram_simple import replay_simple
+from lab.analyse.drafters.prompt_lookup import replay_lookup
 from lab.analyse.drafters.steps import ACCEPTED, DRAFTED, RecordedText, Steps, Tokens
 from lab.errors import InputError
 from lab.inputs.arm import Drafting, FlagValue
@@ -24,8 +25,10 @@ PARAMETERS: Mapping[str, Mapping[str, int]] = {
     "ngram-map-k4v": {"size-n": 12, "size-m": 48, "min-hits": 1},
     "ngram-mod": {"n-match": 24, "n-min": 48, "n-max": 64},
     "ngram-cache": {},
+    "prompt-lookup": {"max-ngram-size": 2, "num-pred-tokens": 10},
 }
-"""The settings of each drafter and the engine's defaults."""
+"""The settings of each drafter and its defaults: llama-server's, but for prompt lookup, which
+is llama-cpp-python's own."""
 
 
 @frozen
@@ -67,8 +70,9 @@ class Setting:
         return dict(self.values)[name]
 
     def flags(self) -> dict[str, FlagValue]:
-        """llama-server flags that ask for this setting, without leading dashes."""
-        return {f"spec-{self.kind}-{name}": value for name, value in self.values}
+        """Flags that ask for this setting, as an arm spells them: without leading dashes."""
+        prefix = _prefix(self.kind)
+        return {f"{prefix}{name}": value for name, value in self.values}
 
     @property
     def label(self) -> str:
@@ -77,12 +81,16 @@ class Setting:
         return f"{self.kind} {numbers}".strip()
 
 
+def _prefix(kind: str) -> str:
+    return "" if kind == "prompt-lookup" else f"spec-{kind}-"
+
+
 def setting_of(drafting: Drafting) -> Setting | None:
     """The setting of an arm; None when it drafts with something that cannot be replayed."""
     if len(drafting.types) != 1 or drafting.types[0] not in PARAMETERS:
         return None
     kind = drafting.types[0]
-    prefix = f"spec-{kind}-"
+    prefix = _prefix(kind)
     given = {
         name.removeprefix(prefix): int(value)
         for name, value in drafting.flags.items()
@@ -149,12 +157,20 @@ def _cache(
     return int(replay_cache(tokens, *asked, counts.tokens, counts.starts, counts.facts, steps))
 
 
+def _lookup(
+    setting: Setting, text: RecordedText, tokens: Tokens, _: Memory, n_ctx: int, steps: Steps
+) -> int:
+    sizes = setting["max-ngram-size"], setting["num-pred-tokens"]
+    return int(replay_lookup(tokens, len(text.prompt), n_ctx, *sizes, steps))
+
+
 _WALKS: Mapping[str, _Walk] = {
     "ngram-simple": _simple,
     "ngram-map-k": _map,
     "ngram-map-k4v": _map,
     "ngram-mod": _mod,
     "ngram-cache": _cache,
+    "prompt-lookup": _lookup,
 }
 
 

@@ -56,11 +56,15 @@ def room(depth: int, generated: int, n_predict: int, n_ctx: int) -> int:
 
 @njit(cache=True)
 def agreed(tokens: Tokens, at: int, draft: Tokens, size: int) -> int:
-    """How many of the first ``size`` drafted tokens are the recorded ones from ``at`` on."""
+    """How many of the first ``size`` drafted tokens are the recorded ones from ``at`` on.
+
+    A draft that goes on past the end of the answer has met the token that ended it; the
+    server takes that one for the pass's own choice and does not count it as accepted.
+    """
     count = 0
     while count < size and at + count < len(tokens) and tokens[at + count] == draft[count]:
         count += 1
-    return count
+    return count - 1 if 0 < count < size and at + count == len(tokens) else count
 
 
 @njit(cache=True)

@@ -262,4 +262,5 @@ def test_the_arms_of_the_profile_can_be_replayed():
         assert setting.label == arm.label
         assert set(arm.drafting.flags) <= set(setting.flags())
     assert setting_of(Drafting(("draft-simple",), {}, "small")) is None
-    assert set(PARAMETERS) == {arm.drafting.types[0] for arm in profile.chosen_arms(())}
+    known = {arm.drafting.types[0] for arm in profile.chosen_arms(())}
+    assert set(PARAMETERS) == known | {"prompt-lookup"}
