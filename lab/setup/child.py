@@ -169,9 +169,15 @@ def child_environment(engine: Engine) -> dict[str, str]:
     ------
     SetupError : the engine has none.
     """
-    kept = {name: text for name, text in os.environ.items() if not name.startswith(_CONFIGURING)}
+    removed = removed_variables()
+    kept = {name: text for name, text in os.environ.items() if name not in removed}
     # One thread for numpy: its pool must not compete with the engine's.
     return kept | {LIBRARY_VARIABLE: str(library_dir(engine)), "OPENBLAS_NUM_THREADS": "1"}
+
+
+def removed_variables() -> tuple[str, ...]:
+    """Names of the environment variables that a child does not get."""
+    return tuple(sorted(name for name in os.environ if name.startswith(_CONFIGURING)))
 
 
 def run_in_child(

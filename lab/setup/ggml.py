@@ -20,6 +20,9 @@ from numpy.typing import NDArray
 from lab.errors import InputError
 from lab.setup.child import LIBRARY_VARIABLE
 
+_CARDS = (1, 2)
+"""ggml_backend_dev_type: a graphics card, and one that shares the host's memory."""
+
 
 def _library(name: str) -> ctypes.CDLL:
     folder = Path(os.environ[LIBRARY_VARIABLE])
@@ -48,6 +51,7 @@ _copy_out = _bind(
 _device_by_name = _bind(_REGISTRY, "ggml_backend_dev_by_name", _POINTER, ctypes.c_char_p)
 _device_count = _bind(_REGISTRY, "ggml_backend_dev_count", ctypes.c_size_t)
 _device_get = _bind(_REGISTRY, "ggml_backend_dev_get", _POINTER, ctypes.c_size_t)
+_device_type = _bind(_BASE, "ggml_backend_dev_type", ctypes.c_int, _POINTER)
 _device_name = _bind(_BASE, "ggml_backend_dev_name", ctypes.c_char_p, _POINTER)
 _registry_by_name = _bind(_REGISTRY, "ggml_backend_reg_by_name", _POINTER, ctypes.c_char_p)
 _registry_address = _bind(
@@ -106,6 +110,14 @@ def devices(names: Sequence[str]) -> Any:
     """
     found = [_remote(name) if ":" in name else _local(name) for name in names]
     return (ctypes.c_void_p * (len(found) + 1))(*found, None)
+
+
+def has_card() -> bool:
+    """True when the engine can keep layers on a card of this machine.
+
+    llama_supports_gpu_offload() is no answer: it is True for every build with RPC.
+    """
+    return any(_device_type(_device_get(i)) in _CARDS for i in range(_device_count()))
 
 
 def _local(name: str) -> int:
