@@ -25,11 +25,11 @@ NOTEBOOKS = ("01_cache_warmup_trap", "02_diverse_prompts")
 
 
 def measure() -> dict[str, Figure]:
-    """Run both notebooks of the embedded profile into a folder of their own."""
+    """Run both notebooks of the embedded profile; the run is kept with the others."""
     with tempfile.TemporaryDirectory() as folder:
         profile = Path(folder) / "two.toml"
         wanted = ", ".join(f'"{name}"' for name in NOTEBOOKS)
-        profile.write_text(f'extends = "embedded"\nname = "two"\nnotebooks = [{wanted}]\n')
+        profile.write_text(f'extends = "embedded"\nname = "embedded"\nnotebooks = [{wanted}]\n')
         started = time.monotonic()
         run, outcomes = reproduce(
             str(profile), prompts="", run="new", results=Path(folder), console=Console()
@@ -39,7 +39,7 @@ def measure() -> dict[str, Figure]:
         if failed:
             raise RuntimeError(f"these notebooks failed: {failed}")
         found = {one.id: one for name in NOTEBOOKS for one in read_findings(sentinel(run, name))}
-        kept = paths.RESULTS / "bench" / run.name
+        kept = paths.RESULTS / "embedded" / run.name
         shutil.copytree(run, kept, dirs_exist_ok=True)
     warm = _figure(found["01/climb/ngram-mod-24-48-64"])
     return {
