@@ -35,7 +35,7 @@ def test_a_prompt_shorter_than_what_was_counted_is_never_read():
 
 def test_of_two_equally_frequent_followers_the_one_first_seen_later_is_drafted():
     def accepted(follower):
-        prompt = [1, 2, 3, 50, 1, 2, 4, 51, 1, 2]
+        prompt = [1, 2, 3, 50, 1, 2, 4, 51, 52]
         (steps,) = replay(CACHE, [text(prompt, [60, 1, 2, follower, 70, 71])])
         return steps[0, 2]
 
