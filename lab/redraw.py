@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
+
 from lab import paths
 from lab.analyse.findings import read_findings
 from lab.errors import InputError
-from lab.experiments import diverse, repeat
+from lab.experiments import architecture, diverse, repeat, why
 from lab.experiments.sheets import Sheet
 from lab.measure.manifest import read_manifest
 from lab.reproduce import recorded_run
@@ -46,6 +48,23 @@ def sheets_of(bench: Workbench) -> Iterator[Sheet]:
     if recorded & set(diverse.EXPERIMENTS):
         reading = diverse.read(frame, outputs, bench.profile)
         yield from diverse.sheets(reading).values()
+        passes = bench.timed()
+        if passes is not None:
+            explained = why.read(frame, bench.texts(), passes, bench.profile)
+            yield from why.sheets(explained).values()
+    if recorded & set(architecture.EXPERIMENTS):
+        yield from _architecture(bench, frame).values()
+
+
+def _architecture(bench: Workbench, frame: pd.DataFrame) -> dict[str, Sheet]:
+    roles = architecture.models_of(bench.profile)
+    timed = {role: bench.timed(model) for role, model in roles.items()}
+    passes = {role: one for role, one in timed.items() if one is not None}
+    mixture = roles.get(architecture.MOE, "target")
+    touched = bench.routing(mixture, architecture.curve_plan(bench.profile).widths)
+    rows = frame[frame["experiment"].isin(architecture.EXPERIMENTS)]
+    reading = architecture.read(rows, passes, touched, bench.experts_of(mixture), bench.profile)
+    return architecture.sheets(reading)
 
 
 BEGIN, END = "<!-- answer: begin -->", "<!-- answer: end -->"

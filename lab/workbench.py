@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -26,11 +26,13 @@ from lab.analyse.tables import read_frame
 from lab.backends.llama_server import LlamaServerBackend
 from lab.backends.protocol import Backend, Identity
 from lab.experiments.sheets import Sheet
+from lab.inputs.gguf_info import gguf_info
 from lab.inputs.profiles import load_profile
 from lab.inputs.prompts import Prompt, PromptSet, named_set
 from lab.machine.hardware import machine_facts
 from lab.machine.quiet import check_quiet
 from lab.measure.curve_plan import CurvePlan
+from lab.measure.experts import experts_touched, routing
 from lab.measure.manifest import Manifest, commit, packages, read_manifest, write_manifest
 from lab.measure.plan import Plan, outline
 from lab.measure.records import Output
@@ -39,12 +41,15 @@ from lab.measure.store import RunFolder
 from lab.measure.verify_cost import measure_curve, read_curve
 from lab.reproduce import choose_run, sentinel
 from lab.setup.engine import Engine, find_engine
-from lab.setup.models import resolve_models, sha256_of
+from lab.setup.models import Models, sha256_of
 from lab.show.export import save
+from lab.show.files import write_whole
 from lab.show.markdown import escape
 from lab.show.style import LIGHT
 
 SHOW_EVERY_S = 0.5
+ROUTED_TEXTS = 24
+"""Texts over which experts are counted."""
 
 
 class Workbench:
@@ -77,9 +82,9 @@ class Workbench:
         return find_engine()
 
     @cached_property
-    def models(self) -> dict[str, Path]:
+    def models(self) -> Models:
         """Model files of the profile by name, made or fetched when first asked for."""
-        return resolve_models(self.profile, self.engine)
+        return Models(self.profile, self.engine)
 
     @cached_property
     def backend(self) -> Backend:
@@ -92,7 +97,7 @@ class Workbench:
         )
 
     def __str__(self) -> str:
-        served = ", ".join(f"{name} = {file.name}" for name, file in self.models.items())
+        served = ", ".join(spec.label or name for name, spec in self.profile.models.items())
         return (
             f"{self.profile.name}: {self.profile.description}\n"
             f"engine {self.engine.build} ({self.engine.source}); {served}\n"
@@ -118,6 +123,8 @@ class Workbench:
         with RunFolder(self.path) as folder:
             manifest = self._manifest()
             for plan in wanted:
+                used = {arm.model for arm in plan.arms} - set(manifest.models)
+                manifest = manifest.with_models({name: self._described(name) for name in used})
                 manifest = manifest.with_plan(plan.experiment, plan.fingerprint)
                 write_manifest(self.path, manifest)
                 served = self._campaign(plan, folder, known, warmups)
@@ -141,6 +148,37 @@ class Workbench:
             ),
             on_progress=self._show,
         ).carry_out()
+
+    def routing(self, model: str, widths: Sequence[int]) -> pd.DataFrame:
+        """Distinct experts by pass width of a mixture on real text; empty for a dense model.
+
+        Counted once a run.
+        """
+        file = self.path / "curves" / f"routing-{model}.csv"
+        if not file.exists():
+            touched = self._count_experts(model, widths)
+            write_whole(file, touched.to_csv(index=False).encode())
+        return pd.read_csv(file)
+
+    def _count_experts(self, model: str, widths: Sequence[int]) -> pd.DataFrame:
+        if self.experts_of(model) is None:
+            return pd.DataFrame(columns=["model", "width", "layer", "experts"])
+        texts = [one.text for one in named_set("diverse").prompts[:ROUTED_TEXTS]]
+        settings = self.profile.settings.served()
+        found = routing(self.engine, self.models[model], texts, settings=settings)
+        return experts_touched(found, widths)
+
+    def timed(self, model: str = "target") -> pd.DataFrame | None:
+        """Passes that were timed in this run; None where none were."""
+        file = self.path / "curves" / f"{model}.jsonl"
+        return read_curve(file) if file.exists() else None
+
+    def experts_of(self, model: str) -> tuple[int, int] | None:
+        """Experts of a model and how many a token is sent to; None for a dense one."""
+        info = gguf_info(self.models[model])
+        if info.experts is None or info.experts_used is None:
+            return None
+        return info.experts, round(info.experts_used)
 
     def records(self, *experiments: str) -> pd.DataFrame:
         """Records of this run as a tidy frame with every metric of the vocabulary."""
@@ -219,6 +257,10 @@ class Workbench:
         lines = [f"- **{one.verdict}**: {escape(one.sentence)}" for one in found]
         return Markdown("\n".join(lines) or "Nothing could be concluded.")
 
+    def _described(self, model: str) -> dict[str, str]:
+        file = self.models[model]
+        return {"file": file.name, "sha256": sha256_of(file)}
+
     def _sets(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys((self.profile.prompts, "diverse", "article8", "templated")))
 
@@ -234,10 +276,6 @@ class Workbench:
             host=machine_facts().summary(),
             quiet=asdict(check_quiet()),
             engine=self.engine.summary(),
-            models={
-                name: {"file": file.name, "sha256": sha256_of(file)}
-                for name, file in self.models.items()
-            },
             prompt_sets={name: named_set(name).fingerprint for name in self._sets()},
             packages=packages(),
             commit=commit(),

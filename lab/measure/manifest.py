@@ -70,6 +70,10 @@ class Manifest:
             )
         return evolve(self, plans={**self.plans, experiment: fingerprint})
 
+    def with_models(self, models: Mapping[str, Mapping[str, str]]) -> Manifest:
+        """Add the models that an experiment uses."""
+        return evolve(self, models={**self.models, **models})
+
     def with_served(self, experiment: str, identities: Mapping[str, Identity]) -> Manifest:
         """Add what served each arm; the first identity of an arm stays."""
         new = {f"{experiment}/{arm}": identity for arm, identity in identities.items()}

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from huggingface_hub import hf_hub_download
@@ -125,20 +125,29 @@ def download_model(repo: str, file: str, sha256: str) -> Path:
     return target
 
 
-def resolve_models(profile: Profile, engine: Engine) -> dict[str, Path]:
-    """Every model of a profile as a file on this machine, by name.
+class Models(Mapping[str, Path]):
+    """The models of a profile as files on this machine, each made when first asked for.
 
-    Stand-ins and requantised models are made when missing.
-
-    Raises
-    ------
-    InputError : a file is missing or models are made from each other in a circle.
-    SetupError : one could not be fetched or made.
+    Stand-ins and requantised models take time and space, so what no experiment uses is
+    not made. Looking one up raises InputError when a file is missing or models are made
+    from each other in a circle, SetupError when one cannot be fetched or made.
     """
-    found: dict[str, Path] = {}
-    for name in profile.models:
-        _resolve(name, profile.models, engine, found, ())
-    return found
+
+    def __init__(self, profile: Profile, engine: Engine) -> None:
+        self._specs, self._engine = profile.models, engine
+        self._found: dict[str, Path] = {}
+
+    def __getitem__(self, name: str) -> Path:
+        return _resolve(name, self._specs, self._engine, self._found, ())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._specs)
+
+    def __len__(self) -> int:
+        return len(self._specs)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._specs
 
 
 def _resolve(
@@ -179,5 +188,7 @@ def _file_of(name: str, spec: ModelSpec, source: Path | None, engine: Engine) ->
     if spec.source == "quantised":
         return quantise.quantised(source, str(spec.type), engine)
     if spec.source == "moe":
-        return standins.moe(source, experts=spec.experts, used=spec.experts_used, seed=spec.seed)
-    return standins.deep(source, factor=spec.factor)
+        return standins.moe(
+            source, experts=spec.experts, used=spec.experts_used, seed=spec.seed, engine=engine
+        )
+    return standins.deep(source, factor=spec.factor, engine=engine)

@@ -13,10 +13,10 @@ from lab.inputs.profiles import load_profile
 from lab.setup import models
 from lab.setup.models import (
     EMBEDDED_SHA256,
+    Models,
     download_model,
     embedded_model,
     ensure_model,
-    resolve_models,
     sha256_of,
 )
 
@@ -119,17 +119,17 @@ def profile_with(**specs):
 def test_models_made_from_each_other_in_a_circle_are_refused():
     profile = profile_with(a={"source": "moe", "of": "b"}, b={"source": "deep", "of": "a"})
     with pytest.raises(InputError, match="circle"):
-        resolve_models(profile, None)
+        Models(profile, None)["a"]
 
 
 def test_a_missing_file_names_the_key(tmp_path):
     profile = profile_with(target={"source": "file", "path": str(tmp_path / "no.gguf")})
     with pytest.raises(InputError, match=r"models\.target\.path"):
-        resolve_models(profile, None)
+        Models(profile, None)["target"]
 
 
 def test_case_21_a_file_with_spaces_is_found(tmp_path):
     file = tmp_path / "a = ü.gguf"
     file.write_bytes(CONTENT)
     profile = profile_with(target={"source": "file", "path": str(file)})
-    assert resolve_models(profile, None) == {"target": file}
+    assert dict(Models(profile, None)) == {"target": file}
