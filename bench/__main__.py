@@ -6,7 +6,6 @@ import csv
 import datetime as dt
 import importlib
 import json
-import platform
 import shlex
 import sys
 from pathlib import Path
@@ -17,6 +16,7 @@ from rich.console import Console
 
 from bench import Figure
 from lab import paths
+from lab.machine.hardware import machine_facts
 from lab.machine.quiet import check_quiet
 from lab.measure.manifest import commit
 
@@ -68,7 +68,7 @@ def _run(name: str, module: Any, asked: list[str], known: dict[str, dict[str, st
             "target": f"{known[key]['op']} {known[key]['target']}".strip(),
             "date": dt.datetime.now(dt.UTC).date().isoformat(),
             "commit": commit(),
-            "machine": _machine(),
+            "machine": machine_facts().label,
             "quiet": quiet.quiet and still_quiet.quiet,
             "quiet_reasons": [*quiet.reasons, *still_quiet.reasons],
             "command": shlex.join(["python", "-m", "bench", key]),
@@ -77,13 +77,6 @@ def _run(name: str, module: Any, asked: list[str], known: dict[str, dict[str, st
     TARGET.parent.mkdir(exist_ok=True)
     TARGET.write_text(json.dumps(dict(sorted(entries.items())), indent=1) + "\n", encoding="utf-8")
     return True
-
-
-def _machine() -> str:
-    from lab.machine.hardware import machine_facts  # noqa: PLC0415 - probes devices
-
-    summary = machine_facts().summary()
-    return f"{summary.get('cpu_model', platform.processor())}, {summary.get('cores')} cores"
 
 
 if __name__ == "__main__":
