@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from attrs import asdict, frozen
 
-from lab import paths
 from lab.errors import SetupError
+from lab.inputs.prompts import named_set
 from lab.setup.child import run_in_child
 from lab.setup.engine import Engine
 from lab.setup.standins.router import RouterSpec
@@ -143,9 +142,4 @@ def check_standin(engine: Engine, reference: Reference, standin: Path) -> Check:
 
 def calibration_texts() -> list[str]:
     """Text of many kinds to calibrate a router on: the beginnings of the shipped prompts."""
-    file = paths.PROMPTS / "diverse.jsonl"
-    if not file.exists():
-        return []
-    rows = map(json.loads, file.read_text(encoding="utf-8").splitlines())
-    texts = [" ".join(turn["content"] for turn in row["messages"]) for row in rows]
-    return [text[:CALIBRATION_CHARACTERS] for text in texts]
+    return [one.text[:CALIBRATION_CHARACTERS] for one in named_set("diverse").prompts]
