@@ -1,11 +1,10 @@
 """A speed-up worked out before it is measured: what the text allows, priced by the hardware.
 
 The text gives the steps (analyse.drafters): where something would be drafted, how much,
-and how much of it is right. The hardware gives the price of a pass (measure.verify_cost).
-A pass whose width differs from the one before costs more than one of a steady run, since
-the engine builds its graph anew; so a drafted step, and a plain step right after one, are
-priced by passes of changing width, all other steps by the steady pass. Choosing a token
-for every row and trimming the cache are measured apart and belong to the step.
+and how much of it is right. The hardware gives the price of a pass (verify_cost_curve),
+and what a server's step costs besides is measured apart (step_overhead). A pass whose
+width differs from the one before costs more than one in a run: nearly every drafted step
+pays that, and every plain step right after one.
 """
 
 from __future__ import annotations
@@ -14,182 +13,237 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
-from attrs import frozen
+from attrs import field, frozen
 from numpy.typing import NDArray
 from scipy import stats
 
-from lab.analyse.drafters.steps import DEPTH, DRAFTED, RecordedText, Steps
+from lab.analyse.curve_from_passes import curve_from
+from lab.analyse.drafters.steps import ACCEPTED, DEPTH, DRAFTED, RecordedText, Steps
 from lab.analyse.estimates import Estimate
+from lab.analyse.verify_cost_curve import Draws, VerifyCostCurve
 from lab.errors import InputError
 
+__all__ = ["Passes", "Price", "VerifyCostCurve", "curve_from", "passes_of", "predict", "price"]
+
 Floats = NDArray[np.float64]
-RESAMPLES = 200
+AnySteps = Steps | Floats
+"""Drafted steps, or what counters say of them on average (:func:`counted_steps`)."""
 
 
 @frozen(eq=False)
-class VerifyCostCurve:
-    """Milliseconds of a step by context depth and width, with the rounds it rests on.
+class Passes:
+    """The passes of one answer by what they cost, one row a kind and place.
 
     Attributes
     ----------
-    depths, widths : where it was measured, ascending; tokens.
-    changing : shape (rounds, depths, widths): a pass after one of another width, with
-        choosing a token a row and trimming.
-    steady : shape (rounds, depths): a one-token pass in a run of such passes.
-    server_ms : what the server spends on a step besides, from baseline records; 0 where
-        nothing is known of it.
+    width, depth : tokens in the pass and in the context before it. changed : the pass before
+        had another width. times : how often this pass is taken; -1 for a plain pass that a
+        drafted one makes unnecessary.
+    taken, drafted : passes in all, and with a draft. tokens : given by all of them together.
     """
 
-    depths: Floats
-    widths: Floats
-    changing: Floats
-    steady: Floats
-    server_ms: float = 0.0
+    width: Floats
+    depth: Floats
+    changed: NDArray[np.bool_]
+    times: Floats
+    taken: float
+    drafted: float
+    tokens: int
 
-    def step_ms(self, depth: Floats, width: Floats) -> Floats:
-        """Price of drafted steps: median over rounds, linear between measured points.
-
-        Beyond the last width the slope of the last two goes on; beyond the depths the
-        nearest holds.
-        """
-        return _at(self.depths, self.widths, np.median(self.changing, axis=0), depth, width)
-
-    def plain_ms(self, depth: Floats) -> Floats:
-        """Price of undrafted steps in a run of such."""
-        return np.interp(depth, self.depths, np.median(self.steady, axis=0))
-
-    def ratio(self, width: int, depth: float) -> Estimate:
-        """verify_cost: a pass of ``width`` over a steady one-token pass, over rounds."""
-        at = np.array([float(depth)]), np.array([float(width)])
-        logs = [
-            math.log(
-                _at(self.depths, self.widths, one, *at)[0] / np.interp(depth, self.depths, two)
-            )
-            for one, two in zip(self.changing, self.steady, strict=True)
-        ]
-        n, level = len(logs), 0.95
-        centre = float(np.median(logs))
-        half = float(stats.t.ppf(0.5 + level / 2, n - 1) * np.std(logs, ddof=1) / math.sqrt(n))
-        low, high = math.exp(centre - half), math.exp(centre + half)
-        return Estimate("verify_cost", "ratio", math.exp(centre), low, high, level, n, "round")
-
-    def resampled(self, rng: np.random.Generator) -> VerifyCostCurve:
-        """The same curve from rounds drawn with replacement."""
-        drawn = rng.integers(0, len(self.steady), len(self.steady))
-        return VerifyCostCurve(
-            self.depths, self.widths, self.changing[drawn], self.steady[drawn], self.server_ms
-        )
+    def total(self, curve: VerifyCostCurve) -> Draws:
+        """Time of all of them, shape (draws,)."""
+        each: Draws = curve.at(self.width, self.depth, changed=self.changed)
+        return each @ self.times
 
 
-def curve_from(frame: pd.DataFrame, *, server_ms: float = 0.0) -> VerifyCostCurve:
-    """A curve from timed passes (measure.verify_cost.read_curve).
-
-    Raises
-    ------
-    InputError : a mode is missing, or no round holds every depth and width.
-    """
-    timed = frame.assign(step=frame["ms"] + frame["sample_ms"] + frame["trim_ms"])
-    changing = timed[timed["mode"] == "alternating"].pivot_table(
-        "step", "round", ["depth", "width"], "median"
-    )
-    run = timed[(timed["mode"] == "repeated") & (timed["width"] == 1) & (timed["place"] > 0)]
-    steady = run.pivot_table("step", "round", "depth", "median")
-    whole = changing.dropna().index.intersection(steady.dropna().index)
-    if len(whole) < 2:  # noqa: PLR2004 - an interval needs two
-        raise InputError(
-            "too few whole rounds for a curve", field="rounds", value=len(whole), fix="Measure more"
-        )
-    depths = steady.columns.to_numpy(float)
-    widths = changing.columns.get_level_values("width").unique().to_numpy(float)
-    cube = changing.loc[whole].to_numpy(float).reshape(len(whole), len(depths), len(widths))
-    return VerifyCostCurve(depths, widths, cube, steady.loc[whole].to_numpy(float), server_ms)
-
-
-def _at(depths: Floats, widths: Floats, table: Floats, depth: Floats, width: Floats) -> Floats:
-    """Bilinear in depth and width; the last slope over width goes on."""
-    by_width = np.stack([_along(widths, row, width) for row in table])
-    if len(depths) == 1:
-        return np.asarray(by_width[0])
-    place = np.clip(np.searchsorted(depths, depth) - 1, 0, len(depths) - 2)
-    share = np.clip((depth - depths[place]) / (depths[place + 1] - depths[place]), 0, 1)
-    points = np.arange(len(depth))
-    return np.asarray(by_width[place, points] * (1 - share) + by_width[place + 1, points] * share)
-
-
-def _along(known: Floats, values: Floats, wanted: Floats) -> Floats:
-    beyond = np.maximum(wanted - known[-1], 0)
-    slope = (values[-1] - values[-2]) / (known[-1] - known[-2]) if len(known) > 1 else 0.0
-    return np.asarray(np.interp(wanted, known, values) + beyond * slope)
-
-
-@frozen
+@frozen(eq=False)
 class Price:
-    """What an answer takes by the curve, milliseconds: without drafting and with."""
+    """What an answer takes, by draw of the curve: without drafting and with."""
 
-    baseline_ms: float
-    arm_ms: float
+    baseline: Draws
+    arm: Draws
+    logs: Draws = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "logs", np.log(self.baseline / self.arm))
+
+    @property
+    def baseline_ms(self) -> float:
+        """Without drafting (in passes over one token where the curve has no times)."""
+        return float(self.baseline[0])
+
+    @property
+    def arm_ms(self) -> float:
+        """With drafting, in the same unit."""
+        return float(self.arm[0])
 
     @property
     def log_speedup(self) -> float:
         """Logarithm of baseline over arm."""
-        return math.log(self.baseline_ms / self.arm_ms)
+        return float(self.logs[0])
 
 
-def price(text: RecordedText, steps: Steps, curve: VerifyCostCurve) -> Price:
-    """Price the steps of an answer.
+def plain_passes(text: RecordedText) -> Passes:
+    """The passes of an answer without drafting: all but its first token take one each."""
+    first, taken = len(text.prompt), len(text.answer) - 1
+    return Passes(
+        width=np.ones(taken),
+        depth=np.arange(first, first + taken, dtype=float),
+        changed=np.zeros(taken, bool),
+        times=np.ones(taken),
+        taken=taken,
+        drafted=0,
+        tokens=taken,
+    )
 
-    A step is drafted (its width is the draft and the sampled token), plain right after a
-    drafted one, or plain in a run of plain ones.
+
+def passes_of(text: RecordedText, steps: AnySteps) -> Passes:
+    """The passes of an answer with these drafted steps, plain ones between them.
+
+    A drafted pass is as wide as its draft and the sampled token before it. It follows a
+    pass of another width unless it comes right after a drafted one of the same.
     """
-    first = len(text.prompt)
-    places = np.arange(first, first + len(text.answer) - 1, dtype=float)
-    baseline = float((curve.plain_ms(places) + curve.server_ms).sum())
-    covered = np.zeros(len(places), bool)
-    after = np.zeros(len(places) + 1, bool)
-    for depth, _, accepted in steps:
-        start = depth - first
-        covered[start : start + accepted + 1] = True
-        after[min(start + accepted + 1, len(places))] = True
-    changed = ~covered & after[:-1]
-    plain = ~covered & ~changed
-    depth, width = steps[:, DEPTH].astype(np.float64), (steps[:, DRAFTED] + 1).astype(np.float64)
-    drafted_ms = curve.step_ms(depth, width).sum()
-    changed_ms = curve.step_ms(places[changed], np.ones(int(changed.sum()))).sum()
-    taken = len(steps) + int(changed.sum() + plain.sum())
-    arm = drafted_ms + changed_ms + curve.plain_ms(places[plain]).sum() + taken * curve.server_ms
-    return Price(baseline, float(arm))
+    plain = plain_passes(text)
+    if not len(steps):
+        return plain
+    start, width = steps[:, DEPTH].astype(float), steps[:, DRAFTED] + 1.0
+    end = np.minimum(start + steps[:, ACCEPTED] + 1.0, plain.depth[-1] + 1)
+    at_once = np.isclose(start[1:], end[:-1], atol=0.5)
+    alike = np.concatenate([[False], at_once & (width[1:] == width[:-1])])
+    back = np.concatenate([~at_once, [end[-1] <= plain.depth[-1]]])
+    saved = _overlap(plain.depth, start, end)
+    several = np.full(int(back.sum()), 1.0)
+    after = end[back]
+    return Passes(
+        width=np.concatenate([plain.width, width, several, several]),
+        depth=np.concatenate([plain.depth, start, after, after]),
+        changed=np.concatenate([plain.changed, ~alike, several > 0, several < 0]),
+        times=np.concatenate([1 - saved, np.ones(len(start)), several, -several]),
+        taken=float(len(start) + plain.taken - saved.sum()),
+        drafted=len(start),
+        tokens=plain.tokens,
+    )
+
+
+def _overlap(places: Floats, start: Floats, end: Floats) -> Floats:
+    """How much of every place's unit length the spans from start to end cover."""
+    covered = np.zeros(len(places) + 1)
+    for edge, sign in ((start, 1.0), (end, -1.0)):
+        at = edge - places[0]
+        whole = np.clip(np.floor(at).astype(int), 0, len(places))
+        share = at - whole
+        np.add.at(covered, whole, sign * (1 - share))
+        np.add.at(covered, np.minimum(whole + 1, len(places)), sign * share)
+    overlap: Floats = np.cumsum(covered)[:-1]
+    return overlap
+
+
+def price(
+    text: RecordedText,
+    steps: AnySteps,
+    curve: VerifyCostCurve,
+    *,
+    draft: VerifyCostCurve | None = None,
+) -> Price:
+    """What an answer takes with these steps and without, passes and all besides.
+
+    Parameters
+    ----------
+    draft : curve of the draft model, where one drafts: it takes a pass a drafted token, and
+        one over whatever the target verifies (draft-simple's ``process``).
+
+    Raises
+    ------
+    InputError : an answer of one token, which took no step.
+    """
+    if len(text.answer) < 2:  # noqa: PLR2004 - the first token comes out of the prompt pass
+        raise InputError(
+            "an answer of one token took no step that could be priced",
+            field=f"texts[{text.key}]",
+            value=len(text.answer),
+            fix="Leave it out",
+        )
+    plain, drafting, besides = plain_passes(text), passes_of(text, steps), curve.besides
+    arm = (
+        drafting.total(curve)
+        + drafting.tokens * besides.token_ms
+        + drafting.taken * (besides.step_ms + besides.asked_ms)
+        + drafting.drafted * besides.drafted_ms
+    )
+    if draft is not None:
+        arm = arm + _draft_model_ms(steps, drafting, draft)
+    return Price(plain.total(curve) + plain.tokens * besides.plain_ms, arm)
+
+
+def _draft_model_ms(steps: AnySteps, passes: Passes, draft: VerifyCostCurve) -> float:
+    """What a draft model adds to an answer; its own uncertainty is left out."""
+    single = draft.at(1, steps[:, DEPTH])[0] + draft.besides.token_ms
+    return float(passes.total(draft.point())[0] + (steps[:, DRAFTED] * single).sum())
+
+
+def counted_steps(
+    text: RecordedText, *, drafted_steps: int, draft_n: int, draft_n_accepted: int, seed: int = 1
+) -> Floats:
+    """Drafted steps as counters know them: alike, and spread over the answer at random.
+
+    For a run whose steps cannot be replayed. Every step has the mean width and acceptance;
+    how often two drafted steps follow each other is left to chance.
+    """
+    taken = len(text.answer) - 1 - draft_n_accepted
+    if drafted_steps == 0:
+        return np.zeros((0, 3))
+    chosen = np.zeros(max(taken, drafted_steps), bool)
+    chosen[:drafted_steps] = True
+    np.random.default_rng(seed).shuffle(chosen)
+    accepted = draft_n_accepted / drafted_steps
+    before = np.concatenate([[0.0], np.cumsum(1 + accepted * chosen)[:-1]])
+    depth = len(text.prompt) + before[chosen]
+    return np.column_stack(
+        [depth, np.full(len(depth), draft_n / drafted_steps), np.full(len(depth), accepted)]
+    )
 
 
 def predict(
     texts: Sequence[RecordedText],
-    steps: Sequence[Steps],
+    steps: Sequence[AnySteps],
     curve: VerifyCostCurve,
     *,
+    draft: VerifyCostCurve | None = None,
     level: float = 0.95,
-    seed: int = 1,
 ) -> tuple[Floats, Estimate]:
     """Predicted speed-up of every text, and overall with an interval.
 
     The interval joins two independent errors: which texts were recorded (Student's t over
-    texts) and which rounds the curve rests on (bootstrap over rounds).
+    texts) and how well the curve is known (its draws; nothing where it has none).
 
     Returns
     -------
     Log speed-ups, one a text; and their geometric mean.
     """
-    logs = np.array([price(t, s, curve).log_speedup for t, s in zip(texts, steps, strict=True)])
+    priced = (price(t, s, curve, draft=draft) for t, s in zip(texts, steps, strict=True))
+    logs = np.array([one.logs for one in priced])
     n = len(logs)
-    rng = np.random.default_rng(seed)
-    means = []
-    for _ in range(RESAMPLES):
-        drawn = curve.resampled(rng)
-        means.append(
-            np.mean([price(t, s, drawn).log_speedup for t, s in zip(texts, steps, strict=True)])
+    if n == 0:
+        return np.zeros(0), Estimate(
+            "speedup", "ratio", None, None, None, level, 0, reason="no text"
         )
-    from_curve = float(np.std(means))
-    from_texts = float(np.std(logs, ddof=1)) / math.sqrt(n) if n > 1 else math.inf
-    half = float(stats.t.ppf(0.5 + level / 2, max(n - 1, 1))) * math.hypot(from_curve, from_texts)
-    centre = float(logs.mean())
-    low, high = (math.exp(centre - half), math.exp(centre + half)) if n > 1 else (None, None)
-    return logs, Estimate("speedup", "ratio", math.exp(centre), low, high, level, n)
+    centre = float(logs[:, 0].mean())
+    if n == 1:
+        reason = "one text says nothing about others"
+        return logs[:, 0], Estimate(
+            "speedup", "ratio", math.exp(centre), None, None, level, 1, reason=reason
+        )
+    from_curve = float(np.std(logs[:, 1:].mean(axis=0))) if curve.draws > 1 else 0.0
+    from_texts = float(np.std(logs[:, 0], ddof=1)) / math.sqrt(n)
+    half = float(stats.t.ppf(0.5 + level / 2, n - 1)) * math.hypot(from_curve, from_texts)
+    low, high = math.exp(centre - half), math.exp(centre + half)
+    return logs[:, 0], Estimate("speedup", "ratio", math.exp(centre), low, high, level, n)
+
+
+def interval(found: Price, *, level: float = 0.95) -> tuple[float, float] | None:
+    """Interval of one text's speed-up from the curve alone; None where it is not known."""
+    if len(found.logs) < 2:  # noqa: PLR2004 - the estimate and one draw
+        return None
+    tails = (1 - level) / 2, (1 + level) / 2
+    low, high = np.exp(np.quantile(found.logs[1:], tails))
+    return float(low), float(high)

@@ -3,31 +3,34 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.analyse.attribution import attribute
-from lab.analyse.break_even import acceptance_for, best_length, break_even
 from lab.analyse.drafters.replay import Setting, replay, summary
 from lab.analyse.drafters.steps import RecordedText
-from lab.analyse.speculation import VerifyCostCurve, curve_from, predict, price
+from lab.analyse.speculation import counted_steps, interval, passes_of, predict, price
+from lab.analyse.step_overhead import StepOverhead
+from lab.analyse.verify_cost_curve import VerifyCostCurve
 from lab.errors import InputError
 
 WIDTHS = (1, 2, 4, 8, 16)
 DEPTHS = (10, 100)
 
 
-def curve(cost=lambda width: 1.0, *, first=1.0, rounds=4, noise=0.0, server_ms=0.0):
-    """A curve whose steady pass takes 5 ms and whose pass of width w takes 5 cost(w) ms."""
-    rng = np.random.default_rng(1)
-    table = np.array([[5.0 * (cost(w) if w > 1 else first) for w in WIDTHS]] * len(DEPTHS))
-    shape = (rounds, len(DEPTHS), len(WIDTHS))
-    cube = table * np.exp(rng.normal(0, noise, shape))
-    steady = np.full((rounds, len(DEPTHS)), 5.0)
+def curve(cost=lambda width: 1.0, *, change=1.0, draws=4, noise=0.0, **besides):
+    """Steady passes of 5 cost(w) ms, ``change`` times that after another width."""
+    row = np.array([5.0 * cost(width) for width in WIDTHS])
+    times = np.broadcast_to(row, (draws, 2, len(DEPTHS), len(WIDTHS))).copy()
+    times[:, 1] *= change
+    times[1:] *= np.exp(np.random.default_rng(1).normal(0, noise, times[1:].shape))
     return VerifyCostCurve(
-        np.array(DEPTHS, float), np.array(WIDTHS, float), cube, steady, server_ms
+        "made",
+        np.array(WIDTHS, float),
+        np.array(DEPTHS, float),
+        times,
+        besides=StepOverhead(**besides),
+        rounds=9,
     )
 
 
@@ -44,8 +47,7 @@ SETTING = Setting.of("ngram-mod", n_match=2, n_min=1, n_max=6)
 def test_where_every_pass_costs_the_same_the_speed_up_is_tokens_per_step(text):
     steps = replay(SETTING, [text])
     expected = summary([text], steps)["tokens_per_step"][0]
-    found = price(text, steps[0], curve())
-    assert math.exp(found.log_speedup) == pytest.approx(expected)
+    assert math.exp(price(text, steps[0], curve()).log_speedup) == pytest.approx(expected)
 
 
 @settings(deadline=None)
@@ -61,91 +63,120 @@ def test_speed_up_is_tokens_per_step_over_the_mean_cost_of_a_step(text, slope):
     assert math.exp(found.log_speedup) == pytest.approx(row["tokens_per_step"] / mean_cost)
 
 
-def test_a_plain_step_after_a_drafted_one_pays_for_the_change_of_width():
-    text = RecordedText("k", [1, 2, 3], [4, 5, 6, 7, 8, 9], 6)
-    steps = np.array([[4, 2, 1]], np.int32)
-    dear = price(text, steps, curve(lambda _: 2.0, first=1.5))
-    # one step of three tokens at 2, one plain after it at 1.5, then a plain one
-    assert dear.baseline_ms == pytest.approx(5 * 5)
-    assert dear.arm_ms == pytest.approx(5 * (2 + 1.5 + 1 + 1))
+@settings(deadline=None)
+@given(texts)
+def test_passes_and_tokens_are_those_of_the_steps(text):
+    (steps,) = replay(SETTING, [text])
+    row = summary([text], [steps]).iloc[0]
+    found = passes_of(text, steps)
+    assert found.taken == pytest.approx(row["target_steps"])
+    assert found.drafted == row["drafted_steps"]
+    assert found.tokens == len(text.answer) - 1
+    assert found.times.sum() == pytest.approx(row["target_steps"])
 
 
-def test_what_the_server_spends_a_step_brings_both_nearer():
-    text = RecordedText("k", [1, 2, 3], [4, 5, 6, 7, 8, 9], 6)
-    steps = np.array([[3, 4, 4]], np.int32)
-    bare = price(text, steps, curve(lambda _: 2.0)).log_speedup
-    served = price(text, steps, curve(lambda _: 2.0, server_ms=2.0)).log_speedup
-    assert served > bare > 0
+SIX = RecordedText("k", [1, 2, 3], [4, 5, 6, 7, 8, 9], 6)
+
+
+def ms(steps, one):
+    return price(SIX, np.array(steps, np.int32), one).arm_ms
+
+
+def test_a_drafted_pass_and_the_plain_one_after_it_pay_for_the_change_of_width():
+    # A step of three tokens at twice a plain one, a plain one after it, two in a run.
+    assert ms([[4, 2, 1]], curve(lambda w: 1 + (w > 1))) == pytest.approx(5 * (2 + 3))
+    assert ms([[4, 2, 1]], curve(lambda w: 1 + (w > 1), change=1.5)) == pytest.approx(
+        5 * (1.5 * 2 + 1.5 + 2)
+    )
+
+
+def test_drafts_of_one_width_in_a_row_pay_for_the_change_once():
+    alike = ms([[3, 1, 1], [5, 1, 1]], curve(change=2.0))
+    assert alike == pytest.approx(5 * (2 + 1 + 2))
+    differing = ms([[3, 1, 1], [5, 2, 1]], curve(change=2.0))
+    assert differing == pytest.approx(5 * (2 + 2 + 2))
+
+
+def test_no_plain_pass_comes_after_a_draft_that_ends_the_answer():
+    assert ms([[6, 1, 1]], curve(change=2.0)) == pytest.approx(5 * (3 + 2))
+
+
+def test_what_a_step_costs_besides_is_paid_by_step_draft_or_token():
+    bare = ms([[4, 2, 1]], curve())
+    assert ms([[4, 2, 1]], curve(step_ms=1)) == pytest.approx(bare + 4)
+    assert ms([[4, 2, 1]], curve(asked_ms=1)) == pytest.approx(bare + 4)
+    assert ms([[4, 2, 1]], curve(drafted_ms=1)) == pytest.approx(bare + 1)
+    assert ms([[4, 2, 1]], curve(token_ms=1)) == pytest.approx(bare + 5)
+    plain = price(SIX, np.zeros((0, 3), np.int32), curve(token_ms=1, step_ms=2, asked_ms=4))
+    assert plain.baseline_ms == pytest.approx(5 * 8)
+
+
+def test_a_draft_model_adds_a_pass_a_drafted_token_and_one_over_all_that_is_verified():
+    steps, target = np.array([[3, 4, 4]], np.int32), curve()
+    alone = price(SIX, steps, target).arm_ms
+    small = curve(lambda width: 0.1 * width)
+    assert price(SIX, steps, target, draft=small).arm_ms == pytest.approx(alone + 4 * 0.5 + 5 * 0.5)
 
 
 def test_nothing_drafted_is_predicted_to_change_nothing():
     text = RecordedText("k", list(range(20)), list(range(20, 60)), 40)
-    steps = replay(SETTING, [text])
-    logs, overall = predict([text, text], steps * 2, curve(noise=0.05))
+    logs, overall = predict([text] * 2, replay(SETTING, [text]) * 2, curve(noise=0.05))
     assert logs.tolist() == [0, 0]
-    assert overall.value == 1
+    assert (overall.value, overall.low, overall.high) == (1, 1, 1)
+
+
+def looping(n):
+    loop = [1, 2, 3, 4] * 30
+    return [RecordedText(str(i), loop[:20], loop[20 : 60 + 8 * i], 40 + 8 * i) for i in range(n)]
 
 
 def test_both_uncertainties_widen_the_interval():
-    loop = [1, 2, 3, 4] * 30
-    some = [RecordedText(str(n), loop[:20], loop[20 : 60 + 8 * n], 40 + 8 * n) for n in range(6)]
+    some = looping(6)
     steps = replay(SETTING, some)
 
     def width(one):
         _, estimate = predict(some, steps, one)
         return math.log(estimate.high / estimate.low)
 
-    quiet, loud = width(curve(lambda w: 1 + w / 9)), width(curve(lambda w: 1 + w / 9, noise=0.2))
-    assert 0 < quiet < loud
+    quiet = curve(lambda w: 1 + w / 9, draws=50)
+    loud = curve(lambda w: 1 + w / 9, draws=50, noise=0.2)
+    assert 0 < width(quiet) < width(loud)
 
 
-def test_a_curve_comes_from_timed_passes():
-    rows = [
-        {
-            "depth": depth,
-            "mode": mode,
-            "round": number,
-            "width": width,
-            "place": place,
-            "ms": 4.0 * width,
-            "sample_ms": 0.5,
-            "trim_ms": 0.5,
-        }
-        for depth in (10, 100)
-        for number in range(3)
-        for mode, place in (("alternating", 0), ("repeated", 0), ("repeated", 1))
-        for width in (1, 2, 4)
-    ]
-    found = curve_from(pd.DataFrame(rows))
-    assert found.plain_ms(np.array([50.0])).tolist() == [5.0]
-    assert found.step_ms(np.array([50.0, 50.0]), np.array([3.0, 8.0])).tolist() == [13.0, 33.0]
-    with pytest.raises(InputError, match="too few whole rounds"):
-        curve_from(pd.DataFrame(rows[:9]))
+def test_what_one_text_or_one_draw_cannot_say_is_not_said():
+    (one,) = looping(1)
+    steps = replay(SETTING, [one])
+    _, estimate = predict([one], steps, curve())
+    assert estimate.value > 1
+    assert (estimate.low, estimate.high) == (None, None)
+    assert interval(price(one, steps[0], curve(draws=1))) is None
+    low, high = interval(price(one, steps[0], curve(noise=0.1, draws=99)))
+    assert low < estimate.value < high
+    assert predict([], [], curve())[1].value is None
+    with pytest.raises(InputError, match="one token"):
+        price(RecordedText("k", [1], [2], 1), steps[0], curve())
 
 
-def test_break_even_is_the_cost_and_some_widths_cannot_win():
-    table = break_even(curve(lambda width: 3.0), (2, 4, 8), depth=50).set_index("width")
-    assert table["break_even_acceptance"].tolist() == pytest.approx([3.0] * 3)
-    assert table["possible"].tolist() == [False, True, True]
+@settings(deadline=None)
+@given(st.integers(2, 80), st.data())
+def test_counters_alone_give_the_same_number_of_passes(answered, data):
+    text = RecordedText("k", [1] * 10, [2] * answered, answered)
+    accepted = data.draw(st.integers(0, answered - 2))
+    drafted = data.draw(st.integers(1, answered - 1 - accepted))
+    counts = {"draft_n": drafted * 6, "draft_n_accepted": accepted}
+    steps = counted_steps(text, drafted_steps=drafted, **counts)
+    found = passes_of(text, steps)
+    assert found.taken == pytest.approx(answered - 1 - accepted)
+    assert found.drafted == drafted
+    assert set(steps[:, 1]) == {6}
 
 
-def test_the_best_length_weighs_tokens_against_cost():
-    cheap, dear = curve(lambda width: 1.0), curve(lambda width: width)
-    shares = [0.9, 0.8, 0.1]
-    assert best_length(shares, cheap, 50).length == 3
-    assert best_length(shares, dear, 50).length == 0
-
-
-@given(st.floats(0.05, 1), st.floats(1, 6), st.floats(0.5, 3))
-def test_what_would_have_to_be_true_is_the_model_turned_round(coverage, cost, wanted):
-    length = acceptance_for(wanted, coverage, cost)
-    tokens = 1 + coverage * (length - 1)
-    assert tokens / (1 + coverage * (cost - 1)) == pytest.approx(wanted)
-    assert acceptance_for(wanted, 0.0, cost) is None
-
-
-@given(st.floats(-1, 1), st.floats(0, 1), st.none() | st.floats(1, 8), st.floats(0, 1))
-def test_contributions_add_up_to_what_was_measured(measured, coverage, length, cost):
-    found = attribute(measured, coverage, length, cost)
-    total = found.coverage + found.acceptance + found.step_cost + found.residual
-    assert total == pytest.approx(measured)
+def test_replayed_and_counted_steps_cost_about_the_same():
+    some = looping(6)
+    line = curve(lambda w: 0.8 + w / 5, change=1.1)
+    for text, steps in zip(some, replay(SETTING, some), strict=True):
+        row = summary([text], [steps]).iloc[0]
+        names = ("drafted_steps", "draft_n", "draft_n_accepted")
+        counted = counted_steps(text, **{name: int(row[name]) for name in names})
+        exact, mean = price(text, steps, line), price(text, counted, line)
+        assert mean.log_speedup == pytest.approx(exact.log_speedup, abs=0.05)
