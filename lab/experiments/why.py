@@ -17,7 +17,7 @@ from attrs import frozen
 
 from lab import paths
 from lab.analyse.attribution import attribute
-from lab.analyse.break_even import break_even
+from lab.analyse.break_even import break_even, break_even_map
 from lab.analyse.drafters.replay import Setting, replay, setting_of, summary
 from lab.analyse.drafters.steps import RecordedText
 from lab.analyse.estimates import Estimate
@@ -118,7 +118,7 @@ def read(
     depth = float(np.median(curve.depths))
     return Reading(
         curve=curve,
-        cost=_cost_frame(curve),
+        cost=curve.frame().assign(model="target"),
         points=pd.DataFrame(points),
         errors=pd.concat(errors) if errors else pd.DataFrame(columns=["arm", "error"]),
         split=pd.DataFrame(split),
@@ -219,32 +219,9 @@ def _held_against(
     )
 
 
-def _cost_frame(curve: VerifyCostCurve) -> pd.DataFrame:
-    rows = []
-    for depth, width in itertools.product(curve.depths, curve.widths):
-        one = curve.ratio(int(width), float(depth))
-        rows.append(
-            {
-                "model": "target",
-                "depth": int(depth),
-                "width": int(width),
-                "verify_cost": one.value,
-                "low": one.low,
-                "high": one.high,
-                "n": one.n,
-            }
-        )
-    return pd.DataFrame(rows)
-
-
 def _even(curve: VerifyCostCurve, depth: float) -> pd.DataFrame:
-    rows = []
-    for width in (int(w) for w in curve.widths if 1 < w <= 17):  # noqa: PLR2004 - readable cells
-        cost = curve.ratio(width, depth).value or math.nan
-        for accepted in ACCEPTED:
-            speedup = accepted / cost if accepted <= width else math.nan
-            rows.append({"width": width, "acceptance_length": accepted, "speedup": speedup})
-    return pd.DataFrame(rows)
+    shown = [int(width) for width in curve.widths if 1 < width <= 17]  # noqa: PLR2004 - readable
+    return break_even_map(curve, shown, ACCEPTED.tolist(), depth)
 
 
 def _grid(texts: Sequence[RecordedText], curve: VerifyCostCurve, profile: Profile) -> pd.DataFrame:
@@ -299,8 +276,8 @@ def sheets(reading: Reading) -> dict[str, Sheet]:
             },
             alt="Cost of a pass over several tokens against its width, by context depth, beside "
             "published curves.",
-            caption="A pass that follows one of another width, with logits and a token chosen for "
-            "every row, over a steady one-token pass of the same round.",
+            caption="A pass that follows one of another width, with logits for every row, over a "
+            "steady one-token pass of the same round.",
         ),
         Sheet(
             name="predicted_vs_measured",
