@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from attrs import frozen
 
-from lab.analyse.drafters.ngram_cache import Counts, replay_cache
+from lab.analyse.drafters.ngram_cache import DRAFT_MAX, Counts, replay_cache
 from lab.analyse.drafters.ngram_map import Index, replay_map
 from lab.analyse.drafters.ngram_mod import Pool, replay_mod
 from lab.analyse.drafters.ngram_simple import replay_simple
@@ -73,6 +73,13 @@ class Setting:
         """Flags that ask for this setting, as an arm spells them: without leading dashes."""
         prefix = _prefix(self.kind)
         return {f"{prefix}{name}": value for name, value in self.values}
+
+    @property
+    def longest_draft(self) -> int:
+        """Most tokens it ever drafts at once."""
+        known = dict(self.values)
+        names = ("size-m", "n-max", "num-pred-tokens")
+        return next((known[name] for name in names if name in known), DRAFT_MAX)
 
     @property
     def label(self) -> str:
