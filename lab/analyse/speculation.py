@@ -9,17 +9,16 @@ pays that, and every plain step right after one.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 from attrs import field, frozen
 from numpy.typing import NDArray
-from scipy import stats
 
 from lab.analyse.curve_from_passes import curve_from
 from lab.analyse.drafters.steps import ACCEPTED, DEPTH, DRAFTED, RecordedText, Steps
 from lab.analyse.estimates import Estimate
+from lab.analyse.ledger import geometric_mean
 from lab.analyse.verify_cost_curve import Draws, VerifyCostCurve
 from lab.errors import InputError
 
@@ -221,23 +220,8 @@ def predict(
     Log speed-ups, one a text; and their geometric mean.
     """
     priced = (price(t, s, curve, draft=draft) for t, s in zip(texts, steps, strict=True))
-    logs = np.array([one.logs for one in priced])
-    n = len(logs)
-    if n == 0:
-        return np.zeros(0), Estimate(
-            "speedup", "ratio", None, None, None, level, 0, reason="no text"
-        )
-    centre = float(logs[:, 0].mean())
-    if n == 1:
-        reason = "one text says nothing about others"
-        return logs[:, 0], Estimate(
-            "speedup", "ratio", math.exp(centre), None, None, level, 1, reason=reason
-        )
-    from_curve = float(np.std(logs[:, 1:].mean(axis=0))) if curve.draws > 1 else 0.0
-    from_texts = float(np.std(logs[:, 0], ddof=1)) / math.sqrt(n)
-    half = float(stats.t.ppf(0.5 + level / 2, n - 1)) * math.hypot(from_curve, from_texts)
-    low, high = math.exp(centre - half), math.exp(centre + half)
-    return logs[:, 0], Estimate("speedup", "ratio", math.exp(centre), low, high, level, n)
+    logs = np.array([one.logs for one in priced]).reshape(len(texts), curve.draws)
+    return logs[:, 0], geometric_mean(logs.T, level=level)
 
 
 def interval(found: Price, *, level: float = 0.95) -> tuple[float, float] | None:
