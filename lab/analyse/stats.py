@@ -2,10 +2,8 @@
 
 Repeats of a prompt are reduced to their median first; the baseline's milliseconds per
 token over the arm's, on the same prompt, is one ratio. Its centre over prompts is the
-geometric mean and its interval Student's t on the logarithms. Simulated with noise as
-seen here (5 % a request, heavy tails, outliers, rounding, category effects), t covers
-94 to 97 % at 5, 8, 24 and 96 prompts, where the BCa bootstrap covers 80 to 91 % at 5 and
-8 and falls to 84 % with outliers (analyse.simulate; docs/statistics.md).
+geometric mean (or the median), its interval Student's t on the logarithms, by category
+where every category can tell its own spread (analyse.location says why).
 """
 
 from __future__ import annotations
@@ -19,6 +17,7 @@ from attrs import frozen
 from scipy import stats
 
 from lab.analyse.estimates import Estimate
+from lab.analyse.location import Strata, locate, verdicts
 
 LEAST_N = 3
 """Fewer pairs give a value without an interval."""
@@ -84,11 +83,17 @@ def pairs(
 
 
 def mean_log(
-    logs: np.ndarray, *, name: str = "speedup", level: float = 0.95, unit_of_n: str = "prompt"
+    logs: np.ndarray,
+    strata: Strata | None = None,
+    *,
+    name: str = "speedup",
+    level: float = 0.95,
+    unit_of_n: str = "prompt",
 ) -> Estimate:
     """Geometric mean of ratios with Student's t interval on their logarithms.
 
-    The value is None without a ratio, the interval with fewer than LEAST_N.
+    The value is None without a ratio, the interval with fewer than LEAST_N. ``strata``
+    is a category a ratio: see :func:`lab.analyse.location.locate`.
     """
     n = len(logs)
     if n == 0:
@@ -98,7 +103,7 @@ def mean_log(
         return Estimate(
             name, "ratio", math.exp(centre), None, None, level, n, unit_of_n, "too few pairs"
         )
-    half = _half_width(logs, level)
+    half = float(locate(logs, strata).half_width(level))
     return Estimate(
         name,
         "ratio",
@@ -111,13 +116,27 @@ def mean_log(
     )
 
 
-def _half_width(logs: np.ndarray, level: float) -> float:
+def median_log(logs: np.ndarray, *, name: str = "median_speedup", level: float = 0.95) -> Estimate:
+    """Median ratio with its interval by binomial order statistics (no distribution assumed).
+
+    The value is None without a ratio, the interval where n allows none at this level
+    (fewer than 6 ratios at 95 %).
+    """
     n = len(logs)
-    error = float(np.std(logs, ddof=1)) / math.sqrt(n)
-    return float(stats.t.ppf(0.5 + level / 2, n - 1)) * error
+    if n == 0:
+        return Estimate(name, "ratio", None, None, None, level, 0, reason="no pairs")
+    value = math.exp(float(np.median(logs)))
+    rank = int(stats.binom.ppf((1 - level) / 2, n, 0.5))
+    if rank == 0:
+        return Estimate(name, "ratio", value, None, None, level, n, reason="too few pairs")
+    ordered = np.sort(logs)
+    low, high = float(ordered[rank - 1]), float(ordered[n - rank])
+    return Estimate(name, "ratio", value, math.exp(low), math.exp(high), level, n)
 
 
-def judge(logs: np.ndarray, *, margin: float, level: float = 0.95) -> str:
+def judge(
+    logs: np.ndarray, strata: Strata | None = None, *, margin: float, level: float = 0.95
+) -> str:
     """Which of four things the ratios prove.
 
     ========================================  ==============
@@ -129,16 +148,12 @@ def judge(logs: np.ndarray, *, margin: float, level: float = 0.95) -> str:
 
     The first line is two one-sided tests at alpha (Schuirmann 1987) against
     1 / (1 + margin) and 1 + margin. It comes first: a difference that is certain but
-    below the margin is of no practical use.
+    below the margin is of no practical use. "faster" does not say by more than the
+    margin: the interval says by how much.
     """
     if len(logs) < CLAIM_N:
         return "inconclusive"
-    centre, alpha, edge = float(np.mean(logs)), 1 - level, math.log1p(margin)
-    if abs(centre) + _half_width(logs, 1 - 2 * alpha) < edge:
-        return "equivalent"
-    if abs(centre) > _half_width(logs, level):
-        return "faster" if centre > 0 else "slower"
-    return "inconclusive"
+    return str(verdicts(locate(logs, strata), margin=margin, level=level))
 
 
 def judge_interval(estimate: Estimate, margin: float) -> str:
@@ -173,13 +188,9 @@ def summarise(points: pd.DataFrame, by: Sequence[str], level: float) -> pd.DataF
     return pd.DataFrame(rows, columns=columns).astype({"low": float, "high": float})
 
 
-def p_no_difference(logs: np.ndarray) -> float | None:
+def p_no_difference(logs: np.ndarray, strata: Strata | None = None) -> float | None:
     """Two-sided p of "no difference" (paired t on logarithms); None below LEAST_N pairs."""
-    if len(logs) < LEAST_N:
-        return None
-    if np.ptp(logs) == 0:
-        return 1.0 if logs[0] == 0 else 0.0
-    return float(stats.ttest_1samp(logs, 0.0).pvalue)
+    return float(locate(logs, strata).p_no_difference()) if len(logs) >= LEAST_N else None
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
@@ -206,11 +217,15 @@ def compare(
     found = []
     for arm in arms:
         rows = pairs(frame, arm, baseline, value=value)
-        logs = rows["log_ratio"].to_numpy()
-        verdict = judge(logs, margin=margin, level=level)
+        logs, strata = rows["log_ratio"].to_numpy(), rows["category"].to_numpy()
         found.append(
             Comparison(
-                arm, mean_log(logs, level=level), verdict, margin, p_no_difference(logs), rows
+                arm,
+                mean_log(logs, strata, level=level),
+                judge(logs, strata, margin=margin, level=level),
+                margin,
+                p_no_difference(logs, strata),
+                rows,
             )
         )
     return _adjusted(found, 1 - level)
@@ -238,22 +253,18 @@ def noise_floor(frame: pd.DataFrame, first: str, second: str, *, level: float = 
     """How far two identical arms lie apart: |median log-ratio| over prompts (A/A).
 
     ``high`` bounds what the machine makes of nothing: the larger end of the interval of
-    the median, by binomial order statistics (no distribution assumed).
+    the median. None where there are too few pairs for one.
     """
-    logs = np.sort(pairs(frame, second, first)["log_ratio"].to_numpy())
-    n = len(logs)
-    if n < CLAIM_N:
+    logs = pairs(frame, second, first)["log_ratio"].to_numpy()
+    middle = median_log(logs, level=level)
+    if middle.value is None or middle.low is None or middle.high is None:
         return Estimate(
-            "noise_floor", "log ratio", None, None, None, level, n, reason="too few pairs"
+            "noise_floor", "log ratio", None, None, None, level, len(logs), reason="too few pairs"
         )
-    rank = int(stats.binom.ppf((1 - level) / 2, n, 0.5))
-    low, high = logs[max(rank - 1, 0)], logs[min(n - rank, n - 1)]
-    value = abs(float(np.median(logs)))
-    crosses = low <= 0 <= high
-    ends = sorted((abs(float(low)), abs(float(high))))
-    return Estimate(
-        "noise_floor", "log ratio", value, 0.0 if crosses else ends[0], ends[1], level, n
-    )
+    ends = sorted(abs(math.log(end)) for end in (middle.low, middle.high))
+    least = 0.0 if middle.low <= 1 <= middle.high else ends[0]
+    value = abs(math.log(middle.value))
+    return Estimate("noise_floor", "log ratio", value, least, ends[1], level, len(logs))
 
 
 def margin_above(floor: Estimate, wanted: float) -> float:

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.analyse import simulate
-from lab.analyse.simulate import WORLDS, coverage, drift_bias, equivalences, false_positives
+from lab.analyse.location import merge_singles
 from lab.analyse.stats import (
     CLAIM_N,
     compare,
@@ -18,6 +17,7 @@ from lab.analyse.stats import (
     judge_interval,
     margin_above,
     mean_log,
+    median_log,
     noise_floor,
     pairs,
     summarise,
@@ -146,33 +146,50 @@ def test_groups_are_summarised_with_missing_intervals_as_nan():
     assert table.loc["b", "n"] == 1
 
 
-@pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
-@pytest.mark.parametrize("n", [8, 24])
-def test_the_interval_covers_what_it_promises(world, n):
-    assert 0.92 <= coverage(world, n, times=600) <= 0.985
+def test_the_median_has_an_interval_only_where_the_level_allows_one():
+    few = median_log(np.log([1.0, 1.1, 1.2, 1.3, 1.4]))
+    assert few.value == pytest.approx(1.2)
+    assert few.low is None
+    enough = median_log(np.log(np.arange(1, 26)))
+    assert enough.low < enough.value < enough.high
+    assert median_log(np.array([])).value is None
 
 
-@pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
-def test_equal_arms_are_rarely_told_apart(world):
-    assert false_positives(world, 24, times=600, margin=0.02) <= 0.07
+def test_kinds_of_text_that_gain_differently_do_not_widen_the_interval_within_them():
+    logs = np.array([0.0, 0.01, 0.5, 0.51, 1.0, 1.01])
+    kinds = ["a", "a", "b", "b", "c", "c"]
+    within, overall = mean_log(logs, kinds), mean_log(logs)
+    assert within.value == overall.value
+    assert within.high / within.low < 1.1 < overall.high / overall.low
 
 
-def test_equivalence_has_its_size_and_its_power():
-    quiet = simulate.World("quiet", lambda rng, shape: rng.normal(0, 0.02, shape))
-    at_margin = equivalences(quiet, 24, times=800, margin=0.02, truth=math.log(1.02))
-    at_zero = equivalences(quiet, 24, times=800, margin=0.02, truth=0.0)
-    assert at_margin <= 0.07
-    assert at_zero >= 0.95
+def test_kinds_of_one_prompt_count_as_one_kind():
+    logs = np.log([1.1, 1.3, 0.9, 1.2, 1.0])
+    alone = mean_log(logs, ["a", "b", "c", "d", "e"])
+    overall = mean_log(logs)
+    assert (alone.low, alone.high) == pytest.approx((overall.low, overall.high))
+    assert merge_singles(["a", "a", "b"]).tolist() == [0, 0, 0]
+    assert merge_singles(["a", "a", "b", "c", "d", "d"]).tolist() == [1, 1, 0, 0, 2, 2]
 
 
-def test_drift_biases_sequential_arms_and_not_interleaved_ones():
-    bias = drift_bias(0.06, 24, times=400)
-    assert bias.sequential == pytest.approx(-0.03, abs=0.005)
-    assert abs(bias.interleaved) < 0.003
+@given(
+    st.lists(st.tuples(st.floats(-1, 1), st.sampled_from("abc")), min_size=3, max_size=20),
+    st.randoms(use_true_random=False),
+)
+def test_an_interval_does_not_depend_on_the_order_of_the_prompts(found, shuffle):
+    mixed = found.copy()
+    shuffle.shuffle(mixed)
+    one, other = (
+        mean_log(np.array([x for x, _ in some]), [kind for _, kind in some])
+        for some in (found, mixed)
+    )
+    assert (one.low, one.high) == pytest.approx((other.low, other.high))
+    assert one.low <= one.value * (1 + 1e-12)
+    assert one.value <= one.high * (1 + 1e-12)
 
 
-def test_more_prompts_show_smaller_effects():
-    few = simulate.power(0.03, 8, noise=0.08, times=400)
-    many = simulate.power(0.03, 96, noise=0.08, times=400)
-    assert few < 0.5
-    assert many > 0.9
+def test_the_noise_floor_of_too_few_pairs_is_unknown():
+    found = {(arm, f"p{n}", 0): 10.0 for arm in ("baseline", "again") for n in range(5)}
+    floor = noise_floor(rows(found), "baseline", "again")
+    assert floor.value is None
+    assert margin_above(floor, 0.02) == 0.02
