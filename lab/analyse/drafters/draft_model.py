@@ -14,13 +14,13 @@ import pandas as pd
 from numba import njit
 from numpy.typing import NDArray
 
-from lab.analyse.drafters.steps import ACCEPTED, DRAFTED, RecordedText, Steps, room
+from lab.analyse.drafters.steps import ACCEPTED, DRAFTED, RecordedText, Steps, agreed, room
 from lab.errors import InputError
 from lab.measure.teacher_forcing import Choices
 
 
 @njit(cache=True)
-def _walk(right, sure, prompt_n, answered, n_predict, n_ctx, n_max, n_min, steps):
+def _walk(tokens, choice, sure, prompt_n, answered, n_predict, n_ctx, n_max, n_min, steps):
     count, generated = 0, 1
     while generated < answered:
         depth = prompt_n + generated - 1
@@ -28,8 +28,8 @@ def _walk(right, sure, prompt_n, answered, n_predict, n_ctx, n_max, n_min, steps
         size = min(n_max, most, sure[depth]) if most > 0 else 0
         accepted = 0
         if size > 0 and size >= n_min:
-            # The recorded text's end counts as wrong, as the token that ended it would.
-            accepted = min(size, right[depth])
+            # Up to its first wrong token a draft is made of choices along the text.
+            accepted = agreed(tokens, depth + 1, choice[depth:], size, n_ctx)
             steps[count] = depth, size, accepted
             count += 1
         generated += accepted + 1
@@ -68,11 +68,10 @@ def draft_steps(
             field=f"choices[{text.key}]",
             fix="Make them along the prompt and answer of this record",
         )
-    right = choices.right_in_a_row()
     sure = _in_a_row(choices.probability >= p_min)
     steps = np.empty((max(len(text.answer), 1), 3), np.int32)
     asked = len(text.prompt), len(text.answer), text.n_predict, n_ctx
-    return steps[: _walk(right, sure, *asked, n_max, n_min, steps)]
+    return steps[: _walk(text.tokens, choices.choice, sure, *asked, n_max, n_min, steps)]
 
 
 def accepted_share(

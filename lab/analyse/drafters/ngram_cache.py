@@ -136,7 +136,7 @@ def replay_cache(
                 size += 1
         size = min(size, most)
         if size > 0:
-            right = agreed(tokens, depth + 1, draft, size)
+            right = agreed(tokens, depth + 1, draft, size, n_ctx)
             steps[count] = depth, size, right
             count += 1
             generated += right

@@ -238,7 +238,7 @@ def replay_map(
                     size = min(m, keys[row, _VALUE_ACCEPTED + value], most)
                     at += n
         if size > 0:
-            right = agreed(tokens, depth + 1, tokens[at:], size)
+            right = agreed(tokens, depth + 1, tokens[at:], size, n_ctx)
             keys[row, _VALUE_ACCEPTED + value] = right
             steps[count] = depth, size, right
             count += 1

@@ -133,7 +133,7 @@ def replay_mod(
             chained = _chain(tokens, depth, n, n_min, n_max, table, window)
         size = min(chained, most)
         if size > 0:
-            right = agreed(tokens, depth + 1, window[n:], size)
+            right = agreed(tokens, depth + 1, window[n:], size, n_ctx)
             steps[count] = depth, size, right
             count += 1
             generated += right

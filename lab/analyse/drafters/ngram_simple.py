@@ -42,7 +42,7 @@ def replay_simple(
         most = room(depth, generated, n_predict, n_ctx)
         size = min(draft_simple(tokens, depth, n, m, draft), most) if most > 0 else 0
         if size > 0:
-            right = agreed(tokens, depth + 1, draft, size)
+            right = agreed(tokens, depth + 1, draft, size, n_ctx)
             steps[count] = depth, size, right
             count += 1
             generated += right

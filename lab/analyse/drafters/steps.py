@@ -55,16 +55,22 @@ def room(depth: int, generated: int, n_predict: int, n_ctx: int) -> int:
 
 
 @njit(cache=True)
-def agreed(tokens: Tokens, at: int, draft: Tokens, size: int) -> int:
-    """How many of the first ``size`` drafted tokens are the recorded ones from ``at`` on.
+def agreed(tokens: Tokens, at: int, draft: Tokens, size: int, n_ctx: int) -> int:
+    """How many of the first ``size`` drafted tokens the server counts as accepted.
 
-    A draft that goes on past the end of the answer has met the token that ended it; the
-    server takes that one for the pass's own choice and does not count it as accepted.
+    Those that are the recorded ones from ``at`` on, with two rules for the end of an
+    answer. A draft that goes on past it has met the token that ended it; the server takes
+    that one for the pass's own choice and does not count it. And a draft that is right
+    whole up to the end of the context counts whole, though the server then sends only its
+    first token.
     """
     count = 0
     while count < size and at + count < len(tokens) and tokens[at + count] == draft[count]:
         count += 1
-    return count - 1 if 0 < count < size and at + count == len(tokens) else count
+    if not 0 < count < size or at + count < len(tokens):
+        return count
+    fills = count == 1 and size == n_ctx - at - 1
+    return size if fills else count - 1
 
 
 @njit(cache=True)

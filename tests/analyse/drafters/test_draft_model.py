@@ -107,6 +107,13 @@ def test_tokens_are_conserved_for_every_length(several, model):
     assert (table["drafted_steps"] <= table["target_steps"]).all()
 
 
+def test_the_token_that_ended_an_answer_early_is_the_passes_own():
+    text = RecordedText("k", [1, 2], [0, 1, 2], 50)
+    choices = Choices(text.tokens, np.roll(text.tokens, -1), np.ones(5, np.float32))
+    assert draft_steps(text, choices, n_max=4).tolist() == [[2, 4, 1]]
+    assert draft_steps(text, choices, n_max=2).tolist() == [[2, 2, 2]]
+
+
 def test_choices_along_another_text_are_refused():
     text = RecordedText("my record", [1, 2], [1, 2, 3], 3)
     other = Choices(np.arange(5, dtype=np.int32), np.arange(5), np.ones(5))

@@ -195,7 +195,15 @@ def test_the_token_that_ended_the_answer_is_the_passes_own_unless_it_is_the_draf
     drafted, counted
 ):
     tokens = as_tokens([9, 1, 2, 3])
-    assert agreed(tokens, 1, as_tokens(drafted), len(drafted)) == counted + (drafted == [1, 2, 3])
+    found = agreed(tokens, 1, as_tokens(drafted), len(drafted), N_CTX)
+    assert found == counted + (drafted == [1, 2, 3])
+
+
+def test_a_draft_right_to_the_end_of_the_context_counts_whole_though_one_token_is_sent():
+    tokens, draft = as_tokens([9, 1]), as_tokens([1, 2, 3])
+    assert agreed(tokens, 1, draft, 3, n_ctx=5) == 3
+    assert agreed(tokens, 1, draft, 3, n_ctx=6) == 0
+    assert agreed(as_tokens([9, 7]), 1, draft, 3, n_ctx=5) == 0
 
 
 def test_a_draft_leaves_room_for_the_passes_own_token_and_two_places_of_context():
