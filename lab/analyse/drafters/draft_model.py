@@ -18,6 +18,8 @@ from lab.analyse.drafters.steps import ACCEPTED, DRAFTED, RecordedText, Steps, a
 from lab.errors import InputError
 from lab.measure.teacher_forcing import Choices
 
+_ENDLESS = 1 << 32
+
 
 @njit(cache=True)
 def _walk(tokens, choice, sure, prompt_n, answered, n_predict, n_ctx, n_max, n_min, steps):
@@ -37,9 +39,9 @@ def _walk(tokens, choice, sure, prompt_n, answered, n_predict, n_ctx, n_max, n_m
 
 
 def _in_a_row(holds: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """At each place, how many places from it on hold one after another."""
+    """At each place, how many places from it on hold one after another; past the end all do."""
     places = np.arange(len(holds))
-    stops = np.where(holds, len(holds), places)
+    stops = np.where(holds, _ENDLESS, places)
     return np.minimum.accumulate(stops[::-1])[::-1] - places
 
 
