@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pandera.pandas as pandera
 import pyarrow as pa
@@ -14,19 +17,12 @@ from lab.analyse.metrics import with_metrics
 from lab.errors import ResultsError
 from lab.measure.records import SCHEMA_VERSION
 
+_CATEGORIES = ("run_id", "experiment", "arm", "model", "category", "state", "role", "status")
 _TEXT = (
     "key",
-    "run_id",
-    "experiment",
-    "arm",
-    "model",
     "prompt_id",
-    "category",
-    "state",
-    "role",
     "series",
     "started_utc",
-    "status",
     "problem",
     "stop",
     "output_sha256",
@@ -53,13 +49,18 @@ _FLAG = ("ignore_eos", "stream", "speculation_active")
 
 _ARROW = pa.schema(
     [(name, pa.string()) for name in _TEXT]
+    + [(name, pa.string()) for name in _CATEGORIES]
     + [(name, pa.int64()) for name in _WHOLE]
     + [(name, pa.float64()) for name in _NUMBER]
     + [(name, pa.bool_()) for name in _FLAG]
     + [("labels", pa.list_(pa.string())), ("accepted_per_position", pa.list_(pa.int64()))]
 )
 
-_CATEGORIES = ("experiment", "arm", "model", "category", "state", "role", "status")
+_PIECE_BYTES = 1 << 25
+"""What is parsed at once: large enough for threads, small beside a million records."""
+_BLOCK_BYTES = 1 << 22
+REJECTED_AT_MOST = 1000
+"""More rows that cannot be read make a file no records file."""
 
 SCHEMA = pandera.DataFrameSchema(
     {
@@ -110,23 +111,22 @@ def read_frame_leniently(file: Path) -> tuple[pd.DataFrame, tuple[Rejected, ...]
 
     Raises
     ------
-    ResultsError : the file is missing or not JSON lines.
+    ResultsError : the file is missing or holds no JSON lines.
     """
-    table = _arrow(file)
-    frame = table.drop_columns(["machine"] if "machine" in table.column_names else []).to_pandas()
-    frame = pd.concat([frame, _machine_columns(table)], axis=1)
-    newer = frame["schema_version"] > SCHEMA_VERSION
-    twice = frame["key"].duplicated() & ~newer
-    reasons = [
-        *(
-            Rejected(key, "written by a newer lab; update to read it")
-            for key in frame["key"][newer]
-        ),
-        *(Rejected(key, "this key occurs twice") for key in frame["key"][twice]),
-    ]
-    frame = frame[~newer & ~twice].reset_index(drop=True)
-    for name in _CATEGORIES:
-        frame[name] = frame[name].astype("category")
+    table, reasons = _table(file)
+    frame = _frame(table)
+    version, rejected = frame["schema_version"], np.zeros(len(frame), dtype=bool)
+    for wrong, why in (
+        (version > SCHEMA_VERSION, "written by a newer lab; update to read it"),
+        (version.isna() | (version < 1), "has no schema_version that this lab knows"),
+        (frame["key"].isna(), "has no key"),
+        (frame["key"].duplicated(), "this key occurs twice"),
+    ):
+        new = wrong.to_numpy() & ~rejected
+        reasons += [Rejected(str(key), why) for key in frame["key"][new]]
+        rejected |= new
+    frame = frame[~rejected].reset_index(drop=True)
+    frame["schema_version"] = frame["schema_version"].astype(int)
     try:
         SCHEMA.validate(frame, lazy=True)
     except pandera.errors.SchemaErrors as error:
@@ -134,39 +134,102 @@ def read_frame_leniently(file: Path) -> tuple[pd.DataFrame, tuple[Rejected, ...]
         for index, cell in zip(cases["index"], cases["check"], strict=True):
             reasons.append(Rejected(str(frame["key"].get(index)), f"fails {cell}"))
         frame = frame.drop(index=cases["index"].unique(), errors="ignore").reset_index(drop=True)
-    return with_metrics(frame), tuple(reasons)
+    return with_metrics(_with_impossible_marked(frame)), tuple(reasons)
 
 
-def _arrow(file: Path) -> pa.Table:
+def _with_impossible_marked(frame: pd.DataFrame) -> pd.DataFrame:
+    """More accepted than drafted is no measurement: the row stays, as invalid."""
+    wrong = frame["status"].eq("ok") & (frame["draft_n_accepted"] > frame["draft_n"])
+    if not wrong.any():
+        return frame
+    status = frame["status"].astype(object).mask(wrong, "invalid").astype("category")
+    problem = frame["problem"].mask(wrong, "draft_n_accepted > draft_n")
+    return frame.assign(status=status, problem=problem)
+
+
+def _table(file: Path) -> tuple[pa.Table, list[Rejected]]:
+    """All rows that are JSON objects with fields of the right types."""
+    tables, reasons = [_flat(_ARROW.empty_table())], []
     try:
-        data = file.read_bytes()
+        for piece in _pieces(file):
+            for found in _parsed(piece):
+                if isinstance(found, Rejected):
+                    reasons.append(found)
+                else:
+                    tables.append(found)
+            if len(reasons) > REJECTED_AT_MOST:
+                raise ResultsError(f"{file}: record {reasons[0].key!r}: {reasons[0].why}")
     except OSError as error:
         raise ResultsError(
             f"{file}: no records here ({error.strerror}). Run an experiment first"
         ) from error
-    whole = data[: data.rfind(b"\n") + 1]
-    if not whole:
-        return _ARROW.empty_table()
+    whole = pa.concat_tables(tables, promote_options="default")
+    return whole.unify_dictionaries(), reasons
+
+
+def _pieces(file: Path) -> Iterator[bytes]:
+    """Whole lines, some at a time; what a writer was killed inside is left out."""
+    rest = b""
+    with file.open("rb") as stream:
+        while more := stream.read(_PIECE_BYTES):
+            end = more.rfind(b"\n") + 1
+            if end:
+                yield rest + more[:end]
+                rest = more[end:]
+            else:
+                rest += more
+
+
+def _parsed(piece: bytes) -> Iterator[pa.Table | Rejected]:
+    """Tables of a piece; a line that cannot be read is found by halving."""
+    single = piece.count(b"\n") == 1
+    blocks = pj.ReadOptions(block_size=len(piece) + 1 if single else _BLOCK_BYTES)
     options = pj.ParseOptions(explicit_schema=_ARROW, unexpected_field_behavior="infer")
-    blocks = pj.ReadOptions(
-        block_size=max(1 << 22, max(map(len, whole[: 1 << 20].split(b"\n"))) * 2)
-    )
+    if not piece.strip():
+        return
     try:
-        table = pj.read_json(pa.BufferReader(whole), read_options=blocks, parse_options=options)
-    except pa.ArrowInvalid as error:
-        raise ResultsError(f"{file}: not readable as JSON lines: {error}") from error
-    for name in _ARROW.names:
-        if name not in table.column_names:
-            table = table.append_column(name, pa.nulls(len(table), _ARROW.field(name).type))
-    return table
+        yield _flat(
+            pj.read_json(pa.BufferReader(piece), read_options=blocks, parse_options=options)
+        )
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        if single:
+            yield Rejected(_key_of(piece), f"not readable as JSON lines: {error}")
+            return
+        middle = piece.rfind(b"\n", 0, len(piece) // 2 + 1) + 1 or piece.index(b"\n") + 1
+        for half in (piece[:middle], piece[middle:]):
+            yield from _parsed(half)
 
 
-def _machine_columns(table: pa.Table) -> pd.DataFrame:
-    """The sampler's summary, flattened."""
-    if "machine" not in table.column_names or not pa.types.is_struct(table["machine"].type):
-        return pd.DataFrame(index=range(len(table)))
-    flat: pd.DataFrame = table.select(["machine"]).flatten().to_pandas()
-    return flat.rename(columns=lambda name: str(name).replace("machine.", "machine_"))
+def _key_of(line: bytes) -> str:
+    """Key of a line as far as it can be told, else its beginning."""
+    try:
+        return str(json.loads(line)["key"])
+    except (ValueError, TypeError, KeyError):
+        return line[:40].decode(errors="replace").strip()
+
+
+def _flat(table: pa.Table) -> pa.Table:
+    """The known columns, few-valued ones encoded, and the sampler's numbers beside them."""
+    columns = {name: table[name] for name in _ARROW.names}
+    for name in _CATEGORIES:
+        columns[name] = columns[name].dictionary_encode()
+    if "machine" in table.column_names and pa.types.is_struct(table["machine"].type):
+        flat = table.select(["machine"]).flatten()
+        for name, values in zip(flat.column_names, flat.columns, strict=True):
+            columns[name.replace("machine.", "machine_")] = values.cast(pa.float64())
+    return pa.table(columns)
+
+
+def _frame(table: pa.Table) -> pd.DataFrame:
+    """Arrow to pandas; labels become tuples, nearly all of them the same empty one."""
+    labels = np.full(len(table), None, dtype=object)
+    counts = table["labels"].combine_chunks().value_lengths().fill_null(0).to_numpy()
+    labels.fill(())
+    for place in np.flatnonzero(counts):
+        labels[place] = tuple(table["labels"][int(place)].as_py())
+    bare = table.drop_columns(["labels"])
+    frame: pd.DataFrame = bare.to_pandas(split_blocks=True, self_destruct=True)
+    return frame.assign(labels=labels)
 
 
 def write_parquet(frame: pd.DataFrame, file: Path) -> None:
@@ -187,7 +250,8 @@ def measured(frame: pd.DataFrame) -> pd.DataFrame:
     leave nothing to pair; they then stay, and cautions say so.
     """
     rows = frame[(frame["role"] == "measure") & (frame["status"] == "ok")]
-    wrong = rows["labels"].map(lambda found: bool(set(found) - SOFT_LABELS))
-    rows = rows[~wrong]
-    disturbed = rows["labels"].map(len) > 0
+    labelled = rows["labels"].map(bool)
+    wrong = rows.loc[labelled, "labels"].map(lambda found: bool(set(found) - SOFT_LABELS))
+    rows = rows.drop(index=wrong.index[wrong])
+    disturbed = labelled[rows.index]
     return rows if disturbed.mean() > 0.5 else rows[~disturbed]  # noqa: PLR2004 - half

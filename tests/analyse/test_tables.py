@@ -1,13 +1,25 @@
 from __future__ import annotations
 
 import json
+import re
+import tempfile
+from pathlib import Path
 
 import cattrs
 import pandas as pd
 import pytest
 from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
 
-from lab.analyse.tables import measured, read_frame, read_frame_leniently, write_parquet
+from lab.analyse import tables
+from lab.analyse.tables import (
+    REJECTED_AT_MOST,
+    measured,
+    read_frame,
+    read_frame_leniently,
+    write_parquet,
+)
 from lab.errors import ResultsError
 from lab.measure.records import SCHEMA_VERSION, RequestRecord
 
@@ -88,6 +100,72 @@ def test_an_impossible_value_is_rejected_with_its_key(tmp_path):
     frame, rejected = read_frame_leniently(file)
     assert frame["key"].tolist() == ["x/s#000"]
     assert rejected[0].key == "x/s#001"
+
+
+def test_case_09_more_accepted_than_drafted_is_kept_as_invalid(tmp_path):
+    file = write(tmp_path, numbered(0), numbered(1, draft_n=4, draft_n_accepted=5))
+    frame = read_frame(file)
+    assert frame["status"].tolist() == ["ok", "invalid"]
+    assert "draft_n_accepted > draft_n" in frame["problem"][1]
+    assert pd.isna(frame["decode_tok_s"][1])
+    assert len(measured(frame)) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "garbage",
+        "[1, 2]",
+        "null",
+        '{"key": "x/s#001"}',
+        '{"key": "x/s#001", "schema_version": 1, "predicted_n": "many"}',
+        '{"key": "x/s#001", "schema_version": 0}',
+        '{"key": null, "schema_version": 1}',
+        "\x00",
+    ],
+)
+def test_a_line_that_is_no_record_is_rejected_and_its_neighbours_kept(tmp_path, line):
+    file = write(tmp_path, *(numbered(n) for n in range(10, 15)))
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join([*lines[:2], line + "\n", *lines[2:]]))
+    frame, rejected = read_frame_leniently(file)
+    assert len(frame) == 5
+    assert len(rejected) == 1
+    with pytest.raises(ResultsError, match=re.escape(rejected[0].why[:30])):
+        read_frame(file)
+
+
+def test_a_file_of_another_kind_is_refused_early(tmp_path):
+    file = tmp_path / "records.jsonl"
+    file.write_text("what is this\n" * (REJECTED_AT_MOST + 1))
+    with pytest.raises(ResultsError, match="JSON lines"):
+        read_frame_leniently(file)
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_give_rows_or_the_labs_own_error(content):
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "records.jsonl"
+        file.write_bytes(content)
+        try:
+            frame, _ = read_frame_leniently(file)
+        except ResultsError:
+            return
+        assert frame.empty
+
+
+def test_pieces_end_where_lines_do(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "_PIECE_BYTES", 300)
+    file = write(tmp_path, *(numbered(n, machine={f"m{n}": n, "none": None}) for n in range(7)))
+    frame = read_frame(file)
+    assert frame["key"].tolist() == [f"x/s#{n:03d}" for n in range(7)]
+    assert frame["machine_m3"].dropna().tolist() == [3.0]
+    assert str(frame["arm"].dtype) == "category"
+
+
+def test_labels_are_tuples(tmp_path):
+    frame = read_frame(write(tmp_path, numbered(0), numbered(1, labels=("busy", "lost"))))
+    assert frame["labels"].tolist() == [(), ("busy", "lost")]
 
 
 def test_a_missing_file_says_what_to_do(tmp_path):
