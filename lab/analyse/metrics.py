@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pandas as pd
 from attrs import frozen
 
@@ -21,7 +22,8 @@ class Metric:
 
     Attributes
     ----------
-    name, unit : as in the vocabulary. formula : in words of recorded fields.
+    name, unit : as in the vocabulary. formula : in words of recorded fields, with the trap
+        that it avoids where other tools count otherwise.
     better : "higher", "lower" or "" where neither is.
     of : the function that computes it from a frame of records.
     """
@@ -62,7 +64,9 @@ def _tpot_ms(f: Frame) -> Column:
 
 def _target_steps(f: Frame) -> Column:
     # High by at most one: the cap on the answer's length can cut an accepted run.
-    return (f["predicted_n"] - 1 - f["draft_n_accepted"].fillna(0)).where(f["predicted_n"] > 1)
+    off = f["speculation_active"].eq(False)  # noqa: FBT003 - neither on nor unknown
+    accepted = f["draft_n_accepted"].mask(off & f["draft_n_accepted"].isna(), 0)
+    return (f["predicted_n"] - 1 - accepted).where(f["predicted_n"] > 1)
 
 
 def _draft_coverage(f: Frame) -> Column:
@@ -90,8 +94,9 @@ def _client_overhead(f: Frame) -> Column:
 
 
 def _tokens_per_joule(f: Frame) -> Column:
-    counters = [name for name in f.columns if name.endswith("energy_j")]
-    return _ratio(f["predicted_n"], f[counters].sum(axis=1, min_count=1))
+    # The cards' counters where there are any, else the processor's (machine.window).
+    joules = f.get("machine_energy_j", pd.Series(np.nan, f.index))
+    return _ratio(f["predicted_n"], joules)
 
 
 REGISTRY: tuple[Metric, ...] = (
@@ -107,9 +112,19 @@ REGISTRY: tuple[Metric, ...] = (
         _prefill_tok_s,
     ),
     Metric(
-        "tpot_ms", "ms/token", "(e2e_ms - ttft_ms) / (predicted_n - 1), client", "lower", _tpot_ms
+        "tpot_ms",
+        "ms/token",
+        "(e2e_ms - ttft_ms) / (predicted_n - 1), client's clock, without the first token (vLLM's)",
+        "lower",
+        _tpot_ms,
     ),
-    Metric("target_steps", "count", "predicted_n - 1 - draft_n_accepted", "", _target_steps),
+    Metric(
+        "target_steps",
+        "count",
+        "predicted_n - 1 - draft_n_accepted; missing where it is not known whether one drafted",
+        "",
+        _target_steps,
+    ),
     Metric("draft_coverage", "fraction", "drafted_steps / target_steps", "higher", _draft_coverage),
     Metric(
         "acceptance_rate",
@@ -143,7 +158,7 @@ REGISTRY: tuple[Metric, ...] = (
     Metric(
         "tokens_per_joule",
         "tok/J",
-        "predicted_n / energy counters of card or processor; missing where none is readable",
+        "predicted_n / machine_energy_j (NVML, else RAPL); missing where none is readable",
         "higher",
         _tokens_per_joule,
     ),

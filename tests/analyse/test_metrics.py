@@ -14,7 +14,7 @@ NUMBERS = (*COUNTS, *TIMES)
 
 
 def frame(**values):
-    row = dict.fromkeys(NUMBERS, np.nan) | {"status": "ok"} | values
+    row = dict.fromkeys(NUMBERS, np.nan) | {"status": "ok", "speculation_active": None} | values
     return pd.DataFrame([row])
 
 
@@ -81,6 +81,27 @@ def test_case_10_more_accepted_than_predicted_is_shown_without_dividing():
 def test_case_12_prefill_of_a_cached_prompt_is_missing():
     assert metrics(prompt_n=50, prompt_ms=100.0, cache_n=0)["prefill_tok_s"] == 500
     assert np.isnan(metrics(prompt_n=50, prompt_ms=100.0, cache_n=20)["prefill_tok_s"])
+
+
+def test_steps_of_an_unknown_drafter_are_unknown_and_without_one_are_tokens():
+    known = metrics(predicted_n=11, predicted_ms=100.0, speculation_active=False)
+    assert known["target_steps"] == 10
+    assert known["tokens_per_step"] == 1
+    unknown = metrics(predicted_n=11, predicted_ms=100.0)
+    assert unknown["decode_tok_s"] == 100
+    for name in ("target_steps", "tokens_per_step", "ms_per_step", "draft_coverage"):
+        assert np.isnan(unknown[name])
+
+
+def test_the_first_token_belongs_to_the_prompt_not_to_the_pace():
+    assert metrics(predicted_n=11, e2e_ms=150.0, ttft_ms=50.0)["tpot_ms"] == 10
+
+
+def test_energy_is_counted_once_though_several_counters_are_recorded():
+    counters = {"machine_energy_j": 20.0, "machine_gpu_energy_j": 20.0, "machine_cpu_energy_j": 5.0}
+    assert metrics(predicted_n=10, **counters)["tokens_per_joule"] == 0.5
+    assert np.isnan(metrics(predicted_n=10)["tokens_per_joule"])
+    assert np.isnan(metrics(predicted_n=10, machine_energy_j=np.nan)["tokens_per_joule"])
 
 
 def test_a_failed_row_has_no_metrics():
