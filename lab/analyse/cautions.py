@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
 from lab.analyse.estimates import Caution
-from lab.analyse.stats import CLAIM_N, SKEW_N, Comparison
+from lab.analyse.stats import CLAIM_N, Comparison
 from lab.backends.protocol import Identity
 
 FAILURES_AT_MOST = 0.1
@@ -21,6 +21,10 @@ DRIFT_AT_LEAST = 0.02
 PLATEAU_MS = (100.0, 125.0, 200.0, 250.0, 500.0, 1000.0)
 PLATEAU_TOLERANCE = 0.002
 SKEWED = 1.5
+REASONING_AT_MOST = 0.9
+CLOCKS_APART = 0.05
+TREND_N = 12
+TREND_POINTS = 200
 
 
 def check_rows(frame: pd.DataFrame, baseline: str = "baseline") -> tuple[Caution, ...]:
@@ -37,6 +41,8 @@ def check_rows(frame: pd.DataFrame, baseline: str = "baseline") -> tuple[Caution
         found += _labels(str(arm), mine)
         found += _plateau(str(arm), mine)
         found += _speculation(str(arm), mine)
+        found += _cut_short(str(arm), mine)
+        found += _clocks(str(arm), mine)
     found += _contaminated(rows, baseline)
     found += _lengths(rows, baseline)
     found += _stochastic(rows)
@@ -71,7 +77,8 @@ _LABELS = {
         "speculation was asked for and was not on; read the server log",
     ),
     "contaminated": ("ContaminatedBaseline", "a drafter was on in an arm that has none"),
-    "lost": ("Throttled", "a device vanished during the request"),
+    "lost": ("DeviceLost", "a device vanished during the request. Look at the driver's log"),
+    "clock-jump": ("ClockJump", "the clock jumped or the machine slept; keep it awake, run again"),
 }
 
 
@@ -91,23 +98,71 @@ def _labels(arm: str, rows: pd.DataFrame) -> list[Caution]:
 
 def _plateau(arm: str, rows: pd.DataFrame) -> list[Caution]:
     """A step time that is the same round number everywhere is a timer, not a model."""
-    pace = rows["ms_per_token"].dropna()
-    if len(pace) < CLAIM_N:
-        return []
-    typical = float(pace.median())
-    for plateau in PLATEAU_MS:
-        near = (pace - plateau).abs() <= PLATEAU_TOLERANCE * plateau
-        if near.mean() > 0.5:  # noqa: PLR2004 - more than half
-            return [
-                Caution(
-                    "SuspiciousConstantStep",
-                    arm,
-                    f"{typical:.1f} ms a token nearly everywhere: a time-out or a sleeping thread, "
-                    "not the model. Try another build of the engine.",
-                    blocks=True,
-                )
-            ]
+    for quantity in ("ms_per_token", "ms_per_step"):
+        pace = rows[quantity].dropna()
+        for plateau in PLATEAU_MS if len(pace) >= CLAIM_N else ():
+            near = (pace - plateau).abs() <= PLATEAU_TOLERANCE * plateau
+            if near.mean() > 0.5:  # noqa: PLR2004 - more than half
+                unit = quantity.removeprefix("ms_per_")
+                return [
+                    Caution(
+                        "SuspiciousConstantStep",
+                        arm,
+                        f"{pace.median():.1f} ms a {unit} nearly everywhere: a time-out or a "
+                        "sleeping thread, not the model. Try another build of the engine.",
+                        blocks=True,
+                    )
+                ]
     return []
+
+
+def _cut_short(arm: str, rows: pd.DataFrame) -> list[Caution]:
+    """Answers that the limit ended, that ended early, or that are all reasoning."""
+    answered = rows[rows["status"] == "ok"]
+    fixed = answered["ignore_eos"].astype(bool)
+    cut = int((~fixed & answered["stop"].eq("limit")).sum())
+    early = int((fixed & (answered["predicted_n"] < answered["n_predict"])).sum())
+    thinking = int((answered["reasoning_n"] > REASONING_AT_MOST * answered["predicted_n"]).sum())
+    said = (
+        (cut, "were cut by the limit: a longer n_predict shows whole answers"),
+        (early, "ended before the fixed length: read their stop column"),
+        (thinking, "are reasoning nearly to the end: raise n_predict, or switch reasoning off"),
+    )
+    return [
+        Caution("Truncated", arm, f"{count} of {len(answered)} answers {words}.")
+        for count, words in said
+        if count
+    ]
+
+
+def _clocks(arm: str, rows: pd.DataFrame) -> list[Caution]:
+    """The server's clock against the client's."""
+    answered = rows[rows["status"] == "ok"]
+    alone = answered["predicted_ms"].isna() & answered["e2e_ms"].notna()
+    longer = answered["prompt_ms"].fillna(0) + answered["predicted_ms"]
+    impossible = longer > (1 + CLOCKS_APART) * answered["e2e_ms"]
+    found = []
+    if alone.any():
+        found.append(
+            Caution(
+                "ClientTimed",
+                arm,
+                f"{int(alone.sum())} answers came without the server's timings: only wall-clock "
+                "times are known, no decoding speed and no acceptance. Use a server that sends "
+                "timings.",
+            )
+        )
+    if impossible.any():
+        found.append(
+            Caution(
+                "ClockJump",
+                arm,
+                f"in {int(impossible.sum())} requests the server counted more time than passed "
+                "here: one of the clocks is wrong. Compare no times of these rows.",
+                blocks=impossible.mean() > FAILURES_AT_MOST,
+            )
+        )
+    return found
 
 
 def _speculation(arm: str, rows: pd.DataFrame) -> list[Caution]:
@@ -159,15 +214,41 @@ def _lengths(rows: pd.DataFrame, baseline: str) -> list[Caution]:
 
 
 def _stochastic(rows: pd.DataFrame) -> list[Caution]:
-    if not (rows["temperature"] > 0).any():
-        return []
-    return [
+    found = []
+    if (rows["temperature"] > 0).any():
+        words = "temperature above 0: arms answer with different texts. Use more repeats, or greedy"
+        found.append(Caution("Stochastic", "all arms", f"{words}."))
+        if rows["seed"].isin([0, -1]).any():
+            words = "seed 0 and -1 mean a new seed each time. Name another one"
+            found.append(Caution("Stochastic", "all arms", f"{words}."))
+    return found
+
+
+def check_states(frame: pd.DataFrame, remembering: Collection[str]) -> tuple[Caution, ...]:
+    """Was a drafter with memory as fresh as its rows say?
+
+    Parameters
+    ----------
+    frame : every row of the experiment. remembering : arms whose drafter keeps what it saw
+        from one request to the next (Drafting.outlives_request).
+    """
+    rows = frame[frame["arm"].isin(list(remembering)) & ~frame["role"].eq("warmup")]
+    rows = rows.sort_values(["series", "ordinal"], kind="stable")
+    seen = rows["series"].duplicated()
+    same = rows.duplicated(["series", "prompt_id"])
+    wrong = (rows["state"].eq("cold") & seen) | (~rows["state"].eq("warm-same") & same)
+    wrong &= rows["role"].eq("measure")
+    return tuple(
         Caution(
-            "Stochastic",
-            "all arms",
-            "temperature above 0: arms answer with different texts. Use more repeats, or greedy.",
+            "WarmPool",
+            str(arm),
+            f"{int(count)} rows are called fresher than they are: the same server had answered "
+            "before. Start a new server a prompt.",
+            blocks=True,
         )
-    ]
+        for arm, count in wrong.groupby(rows["arm"].astype(str)).sum().items()
+        if count
+    )
 
 
 def check_comparison(comparison: Comparison) -> tuple[Caution, ...]:
@@ -193,13 +274,16 @@ def check_comparison(comparison: Comparison) -> tuple[Caution, ...]:
                 "not only at the mean.",
             )
         )
-    if len(logs) < SKEW_N and spread > 0 and abs(stats.skew(logs)) > SKEWED:
+    skew = float(stats.skew(logs)) if spread > 0 else 0.0
+    # Cochran, Sampling Techniques (1977), 2.15: fewer than 25 G1^2 values are too few.
+    needed = math.ceil(25 * skew**2)
+    if abs(skew) > SKEWED and len(logs) < needed:
         found.append(
             Caution(
                 "TooFewPrompts",
                 comparison.arm,
-                f"the gain sits in few of {len(logs)} prompts: the interval may be too narrow. "
-                f"Use {SKEW_N} prompts or more.",
+                f"the difference sits in few of {len(logs)} prompts: the interval may be too "
+                f"narrow. Use {needed} prompts or more, or look at kinds of prompt.",
             )
         )
     return tuple(found)
@@ -208,18 +292,21 @@ def check_comparison(comparison: Comparison) -> tuple[Caution, ...]:
 def check_drift(frame: pd.DataFrame, baseline: str = "baseline") -> tuple[Caution, ...]:
     """Did the machine change pace over the run? Spearman of the baseline's pace over time."""
     rows = frame[frame["arm"].eq(baseline) & frame["ms_per_token"].notna()]
-    rows = rows.sort_values("started_utc")
-    residual = np.log(rows["ms_per_token"]) - np.log(
-        rows.groupby("prompt_id", observed=True)["ms_per_token"].transform("median")
-    )
-    if len(rows) < SKEW_N // 2 or np.ptp(residual.to_numpy()) == 0:
-        residual = np.log(rows["ms_per_token"])
-    if len(rows) < SKEW_N // 2 or np.ptp(residual.to_numpy()) == 0:
+    if len(rows) < TREND_N:
         return ()
-    order = np.arange(len(rows))
-    trend = stats.spearmanr(order, residual)
-    slope = float(stats.theilslopes(residual, order).slope)
-    change = math.expm1(slope * (len(rows) - 1))
+    rows = rows.sort_values("started_utc")
+    pace = np.log(rows["ms_per_token"])
+    own = pace - pace.groupby(rows["prompt_id"], observed=True).transform("median")
+    again = rows["prompt_id"].duplicated(keep=False)
+    # What prompts differ by is no drift; where too few were repeated, it cannot be told apart.
+    residual = (own[again] if again.sum() >= TREND_N else pace).to_numpy()
+    if np.ptp(residual) == 0:
+        return ()
+    trend = stats.spearmanr(np.arange(len(residual)), residual)
+    # Theil and Sen's slope looks at every pair of points: medians of stretches keep it quick.
+    stretches = np.array_split(residual, min(len(residual), TREND_POINTS))
+    slope = float(stats.theilslopes([float(np.median(one)) for one in stretches]).slope)
+    change = math.expm1(slope * (len(stretches) - 1))
     if trend.pvalue > DRIFT_P or abs(change) < DRIFT_AT_LEAST:
         return ()
     return (
@@ -261,6 +348,9 @@ def check_served(served: Mapping[str, Identity], baseline: str = "baseline") -> 
     return tuple(found)
 
 
-def blocking(cautions: Sequence[Caution], arm: str) -> Caution | None:
-    """The first caution that forbids a headline for an arm; None when none does."""
-    return next((one for one in cautions if one.blocks and one.subject == arm), None)
+def blocking(cautions: Sequence[Caution], arm: str, baseline: str = "baseline") -> Caution | None:
+    """The first caution that forbids a headline for an arm; None when none does.
+
+    What is wrong with the baseline is wrong with everything compared with it.
+    """
+    return next((one for one in cautions if one.blocks and one.subject in {arm, baseline}), None)

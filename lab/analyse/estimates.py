@@ -42,7 +42,8 @@ class Caution:
 
     ``kind`` is one of TooFewPrompts, HighSpread, Drift, Throttled, Busy, CacheHit,
     Truncated, ErrorsPresent, Diverged, InactiveSpeculation, ContaminatedBaseline,
-    LengthsDiffer, SuspiciousConstantStep, Stochastic, NotComparable.
+    LengthsDiffer, SuspiciousConstantStep, Stochastic, NotComparable, ClockJump, ClientTimed,
+    DeviceLost, WarmPool.
     ``blocks`` is True when the headline must not be shown at all.
     """
 

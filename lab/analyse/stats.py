@@ -23,8 +23,6 @@ LEAST_N = 3
 """Fewer pairs give a value without an interval."""
 CLAIM_N = 5
 """Fewer pairs give no verdict but "inconclusive"."""
-SKEW_N = 24
-"""With fewer pairs a strongly skewed effect makes any interval too narrow: see cautions."""
 
 
 @frozen

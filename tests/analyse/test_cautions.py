@@ -14,6 +14,7 @@ from lab.analyse.cautions import (
     check_drift,
     check_rows,
     check_served,
+    check_states,
 )
 from lab.analyse.stats import Comparison, compare, mean_log
 from lab.backends.protocol import Identity
@@ -33,8 +34,20 @@ def experiment(n=24, **changes):
                 "role": "measure",
                 "status": "ok",
                 "labels": (),
+                "series": f"{arm}-{prompt}",
+                "ordinal": 0,
+                "state": "cold",
                 "ms_per_token": 10 * math.exp(rng.normal(0, 0.03)),
+                "ms_per_step": 11.0 + prompt,
                 "predicted_n": 64.0,
+                "n_predict": 64,
+                "ignore_eos": True,
+                "stop": "limit",
+                "reasoning_n": np.nan,
+                "prompt_ms": 100.0,
+                "predicted_ms": 640.0,
+                "e2e_ms": 745.0,
+                "seed": 7,
                 "draft_n": 20.0 if arm == "x" else np.nan,
                 "speculation_active": True if arm == "x" else None,
                 "temperature": 0.0,
@@ -60,6 +73,8 @@ def test_a_clean_experiment_raises_nothing():
         ("throttled", "Throttled"),
         ("inactive", "InactiveSpeculation"),
         ("contaminated", "ContaminatedBaseline"),
+        ("clock-jump", "ClockJump"),
+        ("lost", "DeviceLost"),
     ],
 )
 def test_a_label_of_the_run_becomes_a_caution(label, kind):
@@ -71,6 +86,8 @@ def test_case_08_a_drafter_in_the_baseline_blocks_the_comparison():
     frame = experiment(draft_n=lambda _row, _n: 5.0)
     found = [one for one in check_rows(frame) if one.kind == "ContaminatedBaseline"]
     assert blocking(found, "baseline") is not None
+    assert blocking(found, "x") is not None
+    assert blocking(found, "x", baseline="another") is None
 
 
 def test_case_06_a_drafter_that_never_fired_is_no_evidence():
@@ -92,11 +109,14 @@ def test_case_15_failures_are_said_and_many_of_them_block(failures, blocks):
 
 def test_case_16_answers_that_stop_early_in_one_arm_are_seen():
     frame = experiment(predicted_n=lambda row, n: 30.0 if row["arm"] == "x" and n == 3 else 64.0)
-    assert kinds(frame) == {"LengthsDiffer"}
+    assert kinds(frame) == {"LengthsDiffer", "Truncated"}
 
 
 def test_case_18_sampling_with_temperature_is_labelled():
-    assert kinds(experiment(temperature=lambda *_: 0.7)) == {"Stochastic"}
+    frame = experiment(temperature=lambda *_: 0.7)
+    assert kinds(frame) == {"Stochastic"}
+    assert len(check_rows(frame)) == 1
+    assert any("seed 0" in one.message for one in check_rows(frame.assign(seed=-1)))
 
 
 @pytest.mark.parametrize("plateau", [100.0, 500.0])
@@ -107,6 +127,61 @@ def test_case_35_a_constant_round_step_is_suspicious(plateau):
     found = [one for one in check_rows(frame) if one.kind == "SuspiciousConstantStep"]
     assert [one.subject for one in found] == ["x"]
     assert found[0].blocks
+
+
+def test_case_35_a_constant_step_is_seen_though_drafts_hide_it_in_the_token():
+    frame = experiment(ms_per_step=lambda row, n: 500.2 if row["arm"] == "x" else 10.0 + n)
+    assert kinds(frame) == {"SuspiciousConstantStep"}
+
+
+def test_case_17_a_budget_spent_on_reasoning_is_said():
+    frame = experiment(reasoning_n=lambda row, n: 63.0 if row["arm"] == "x" and n < 5 else 10.0)
+    (found,) = check_rows(frame)
+    assert found.kind == "Truncated"
+    assert "5 of 24 answers are reasoning" in found.message
+
+
+def test_answers_cut_by_the_limit_are_said_where_they_might_have_ended():
+    frame = experiment(ignore_eos=lambda *_: False)
+    assert {one.message.split(":")[0] for one in check_rows(frame)} == {
+        "24 of 24 answers were cut by the limit"
+    }
+
+
+def test_case_13_answers_without_timings_are_labelled_client_timed():
+    missing = experiment(
+        predicted_ms=lambda *_: np.nan, ms_per_token=lambda *_: np.nan, prompt_ms=lambda *_: np.nan
+    )
+    assert kinds(missing) == {"ClientTimed"}
+
+
+def test_case_34_a_server_that_counts_more_time_than_passed_has_a_wrong_clock():
+    frame = experiment(predicted_ms=lambda row, n: 9000.0 if row["arm"] == "x" else 640.0)
+    (found,) = check_rows(frame)
+    assert (found.kind, found.subject, found.blocks) == ("ClockJump", "x", True)
+
+
+def test_a_pool_left_warm_is_seen_and_blocks():
+    shared = experiment(
+        series=lambda row, n: row["arm"], ordinal=lambda row, n: n, state=lambda *_: "cold"
+    )
+    assert check_states(experiment(), {"x"}) == ()
+    assert check_states(shared, set()) == ()
+    (found,) = check_states(shared, {"x"})
+    assert (found.kind, found.subject, found.blocks) == ("WarmPool", "x", True)
+    assert "23 rows" in found.message
+    honest = shared.assign(state=["cold" if n == 0 else "warm-other" for n in shared["ordinal"]])
+    assert check_states(honest, {"x"}) == ()
+    same = honest.assign(prompt_id="p0")
+    assert [one.kind for one in check_states(same, {"x"})] == ["WarmPool"]
+
+
+def test_a_few_repeated_prompts_do_not_hide_that_the_machine_slows_down():
+    frame = experiment(
+        ms_per_token=lambda row, n: 10.0 * math.exp(0.01 * n),
+        prompt_id=lambda row, n: "p0" if n == 1 else f"p{n}",
+    )
+    assert "Drift" in {one.kind for one in check_drift(frame)}
 
 
 def test_a_machine_that_slows_down_is_seen_in_the_baseline():
@@ -142,6 +217,8 @@ def test_few_prompts_and_wide_or_skewed_gains_are_said():
     skewed = check_comparison(comparison([0.0] * 10 + [0.9]))
     assert {one.kind for one in skewed} == {"HighSpread", "TooFewPrompts"}
     assert check_comparison(comparison([0.01, 0.02, 0.0] * 10)) == ()
+    many = check_comparison(comparison(([0.0] * 19 + [0.3]) * 25))
+    assert many == ()
 
 
 def test_case_19_the_same_text_is_no_condition_for_a_comparison():
