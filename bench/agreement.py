@@ -9,7 +9,8 @@ from attrs import evolve
 
 from bench import Figure
 from lab.analyse.drafters.replay import Setting, fresh_memory, walk
-from lab.analyse.drafters.steps import ACCEPTED, DRAFTED, RecordedText
+from lab.analyse.drafters.steps import DRAFTED, RecordedText
+from lab.analyse.drafters.sweep import accepted_per_position
 from lab.backends.llama_server import LlamaServerBackend
 from lab.backends.protocol import Request
 from lab.inputs.arm import Drafting
@@ -50,7 +51,8 @@ def disagreements(setting: Setting, backend: LlamaServerBackend) -> tuple[list[s
     """Prompts on which replay and counters differ, and how many tokens the engine drafted.
 
     One server answers them all, so a drafter's memory is replayed as well. The replay
-    runs over the arm's own text.
+    runs over the arm's own text. Held against each other are tokens drafted, steps that
+    drafted, and tokens accepted at each place of a draft.
     """
     baseline = load_profile("embedded").baseline()
     arm = evolve(baseline, drafting=Drafting((setting.kind,), setting.flags()))
@@ -61,12 +63,24 @@ def disagreements(setting: Setting, backend: LlamaServerBackend) -> tuple[list[s
             reply = session.generate(Request(tokens, n_predict=TOKENS))
             text = RecordedText(prompt.id, tokens, reply.tokens or (), TOKENS)
             steps = walk(setting, text, memory, arm.settings.n_ctx)
-            mine = int(steps[:, DRAFTED].sum()), int(steps[:, ACCEPTED].sum())
-            theirs = reply.timings.draft_n, reply.timings.draft_n_accepted
-            drafted += theirs[0] or 0
+            places = accepted_per_position(steps)
+            mine = int(steps[:, DRAFTED].sum()), sum(places), len(steps), places
+            timings, counters = reply.timings, reply.counters
+            theirs = (
+                timings.draft_n,
+                timings.draft_n_accepted,
+                counters.drafted_steps,
+                _without_end_zeros(counters.accepted_per_position or ()),
+            )
+            drafted += timings.draft_n or 0
             if mine != theirs:
                 differing.append(f"{prompt.id}: replay {mine}, engine {theirs}")
     return differing, drafted
+
+
+def _without_end_zeros(counts: tuple[int, ...]) -> tuple[int, ...]:
+    filled = [place for place, count in enumerate(counts, 1) if count]
+    return counts[: max(filled, default=0)]
 
 
 def measure() -> dict[str, Figure]:

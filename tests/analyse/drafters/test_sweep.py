@@ -1,44 +1,33 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 
 from lab.analyse.drafters.replay import Setting, replay, summary
 from lab.analyse.drafters.steps import RecordedText
-from lab.analyse.drafters.sweep import accepted_per_position, by_width, sweep
+from lab.analyse.drafters.sweep import accepted_per_position, sweep, widths
 
-LOOP = [1, 2, 3, 4, 5] * 30
-TEXTS = [
-    RecordedText("loop", LOOP[:40], LOOP[40:100], 60),
-    RecordedText("new", list(range(40)), list(range(40, 80)), 40),
-]
-SETTINGS = [
-    Setting.of("ngram-mod", n_match=3, n_min=1, n_max=4),
-    Setting.of("ngram-simple", size_n=2, size_m=6),
-]
+LOOP = list(range(6)) * 30
+TEXTS = [RecordedText(str(n), LOOP[: 30 + n], LOOP[30 + n : 120], 90 - n) for n in range(3)]
+SETTINGS = (Setting.of("ngram-mod", n_match=3, n_min=1, n_max=7), Setting.of("ngram-cache"))
 
 
-def test_every_setting_meets_every_text():
-    table = sweep(SETTINGS, TEXTS)
-    assert len(table) == 4
-    assert table["setting"].unique().tolist() == [one.label for one in SETTINGS]
-    one = table[table["drafter"] == "ngram-simple"].drop(columns=["setting", "drafter"])
-    expected = summary(TEXTS, replay(SETTINGS[1], TEXTS))
-    assert one.reset_index(drop=True).equals(expected)
-    assert sweep([], TEXTS).empty
+def test_a_sweep_is_the_summaries_one_under_another():
+    found = sweep(SETTINGS, TEXTS, state="warm-other")
+    assert found.groupby("setting", sort=False).size().to_dict() == {
+        "ngram-mod 3/1/7": 3,
+        "ngram-cache": 3,
+    }
+    for setting, rows in zip(SETTINGS, (found[:3], found[3:]), strict=True):
+        expected = summary(TEXTS, replay(setting, TEXTS, state="warm-other"))
+        rest = rows.drop(columns=["drafter", "setting"]).reset_index(drop=True)
+        pd.testing.assert_frame_equal(rest, expected)
 
 
-def test_steps_are_told_by_width():
-    table = by_width([np.array([[9, 4, 4], [14, 4, 1], [16, 2, 2]]), np.zeros((0, 3), int)])
-    assert table["width"].tolist() == [3, 5]
-    assert table["steps"].tolist() == [1, 2]
-    assert table["accepted"].tolist() == [2, 2.5]
-    assert table["whole"].tolist() == [1, 0.5]
-
-
-def test_positions_count_only_drafts_that_reach_them():
-    steps = [np.array([[9, 4, 4], [14, 4, 1]]), np.array([[16, 2, 2]])]
-    table = accepted_per_position(steps, 5)
-    assert table["drafted"].tolist() == [3, 3, 2, 2, 0]
-    assert table["accepted"].tolist() == [3, 2, 1, 1, 0]
-    assert table["share"].isna().tolist() == [False] * 4 + [True]
-    assert by_width([]).empty
+def test_positions_and_widths_count_the_steps_in_their_own_way():
+    steps = np.array([[5, 3, 2], [9, 3, 0], [11, 1, 1]], np.int32)
+    assert accepted_per_position(steps) == (2, 1)
+    assert widths(steps) == {2: 1, 4: 2}
+    assert accepted_per_position(steps[:0]) == ()
+    assert widths(steps[:0]) == {}
+    assert sum(accepted_per_position(steps)) == steps[:, 2].sum()
