@@ -112,7 +112,7 @@ def geometric_mean(logs: Draws, *, name: str = "speedup", level: float = 0.95) -
     """Over texts, of log ratios of shape (draws, texts); draw 0 is the estimate.
 
     The interval joins which texts were recorded (Student's t over texts) with how well the
-    curve is known (its draws; nothing where it has none), as ``speculation.predict`` does.
+    curve is known (its draws; nothing where it has none).
     """
     n = logs.shape[1]
     if n == 0:
