@@ -19,19 +19,11 @@ from lab.analyse.overhead_fit import LEAST_REQUESTS, Observed, fit_step_overhead
 from lab.analyse.speculation import VerifyCostCurve, counted_steps, predict
 from lab.analyse.stats import mean_log, pairs
 from lab.analyse.tables import measured
+from lab.experiments.shared_servers import shared_servers
 from lab.inputs.arm import Arm, Drafting
 from lab.inputs.profiles import Profile
 from lab.inputs.prompts import Prompt
-from lab.measure.plan import (
-    COLD,
-    WARM_OTHER,
-    Plan,
-    PlannedRequest,
-    Series,
-    interleave,
-    one_at_a_time,
-    requests_for,
-)
+from lab.measure.plan import Plan
 from lab.measure.records import Output
 
 EXPERIMENT = "synthetic"
@@ -73,19 +65,9 @@ def _flags(drafted: int, rate: float) -> dict[str, str | int]:
 
 def plan(profile: Profile, prompts: Sequence[Prompt]) -> Plan:
     """Every arm answers the same prompts in every block, arms taking turns."""
-    ids = [prompt.id for prompt in prompts]
-    lanes: list[tuple[Series, tuple[PlannedRequest, ...]]] = []
-    for block in range(BLOCKS):
-        for arm in arms_of(profile):
-            series = Series(f"b{block:02d}-{arm.name}", arm, block)
-            warm = WARM_OTHER if arm.drafting.outlives_request else COLD
-            states = [warm if place else COLD for place in range(len(ids))]
-            n_predict = profile.experiments.why.n_predict
-            asked = requests_for(series.name, ids, states=states, n_predict=n_predict, repeat=block)
-            lanes.append((series, asked))
-    planned = interleave(EXPERIMENT, lanes, profile.decision.seed)
-    dear = profile.one_server_at_a_time
-    return one_at_a_time(planned, profile.decision.seed) if dear else planned
+    n_predict = profile.experiments.why.n_predict
+    arms = arms_of(profile)
+    return shared_servers(EXPERIMENT, profile, arms, prompts, blocks=BLOCKS, n_predict=n_predict)
 
 
 def read(
