@@ -70,6 +70,20 @@ def _architecture(bench: Workbench, frame: pd.DataFrame) -> dict[str, Sheet]:
 BEGIN, END = "<!-- answer: begin -->", "<!-- answer: end -->"
 """What stands between these marks in the README is written by ``make figures``."""
 
+HEADLINES = (
+    "01/climb/ngram-mod-24-48-64",
+    "01/cause",
+    "02/aa",
+    "02/article8/ngram-mod-24-48-64",
+    "02/diverse/ngram-mod-24-48-64",
+    "02/diverse/ngram-simple-4-6",
+    "02/templated/ngram-mod-6-2-8",
+    "02/templated/ngram-simple-4-6",
+    "03/moe_over_deep",
+    "05/prediction",
+)
+"""Findings that a newcomer reads first; the others are in the run's notebooks."""
+
 
 def write_answer(folder: Path, readme: Path = paths.ROOT / "README.md") -> None:
     """Put a run's answer table into the README, and keep it beside the figures.
@@ -92,10 +106,11 @@ def answer_table(folder: Path) -> str:
     if manifest is None:
         raise InputError("holds no manifest", file=folder)
     files = sorted(folder.glob("findings/*.json"))
+    found = [one for file in files for one in read_findings(file)]
+    headlines = [one for one in found if one.id in HEADLINES] or found
     rows = [
         f"| {escape(one.question)} | **{one.verdict}** | {escape(one.sentence)} |"
-        for file in files
-        for one in read_findings(file)
+        for one in headlines
     ]
     models = ", ".join(model["file"] for model in manifest.models.values())
     day = manifest.started_utc[:10]

@@ -313,7 +313,7 @@ def _floor_finding(reading: Reading) -> Finding:
     known = floor.value is not None
     return Finding(
         id="02/aa",
-        question="How far apart are two identical baselines?",
+        question="Is it known how far apart two identical baselines lie here?",
         verdict="yes" if known else "inconclusive",
         sentence=f"Two identical baselines differ by {floor.value:.2%} in the paired median "
         f"(at most {floor.high:.2%}), so {reading.margin:.1%} counts as no difference."
