@@ -56,7 +56,7 @@ _ARROW = pa.schema(
     + [("labels", pa.list_(pa.string())), ("accepted_per_position", pa.list_(pa.int64()))]
 )
 
-_PIECE_BYTES = 1 << 25
+_PIECE_BYTES = 1 << 24
 """What is parsed at once: large enough for threads, small beside a million records."""
 _BLOCK_BYTES = 1 << 22
 REJECTED_AT_MOST = 1000
@@ -64,7 +64,7 @@ REJECTED_AT_MOST = 1000
 
 SCHEMA = pandera.DataFrameSchema(
     {
-        "key": pandera.Column(str, unique=True),
+        "key": pandera.Column(str),
         "arm": pandera.Column(nullable=False),
         "prompt_id": pandera.Column(nullable=False),
         "role": pandera.Column(
@@ -113,8 +113,8 @@ def read_frame_leniently(file: Path) -> tuple[pd.DataFrame, tuple[Rejected, ...]
     ------
     ResultsError : the file is missing or holds no JSON lines.
     """
-    table, reasons = _table(file)
-    frame = _frame(table)
+    tables, reasons = _tables(file)
+    frame = _frame(tables)
     version, rejected = frame["schema_version"], np.zeros(len(frame), dtype=bool)
     for wrong, why in (
         (version > SCHEMA_VERSION, "written by a newer lab; update to read it"),
@@ -125,10 +125,11 @@ def read_frame_leniently(file: Path) -> tuple[pd.DataFrame, tuple[Rejected, ...]
         new = wrong.to_numpy() & ~rejected
         reasons += [Rejected(str(key), why) for key in frame["key"][new]]
         rejected |= new
-    frame = frame[~rejected].reset_index(drop=True)
+    if rejected.any():
+        frame = frame[~rejected].reset_index(drop=True)
     frame["schema_version"] = frame["schema_version"].astype(int)
     try:
-        SCHEMA.validate(frame, lazy=True)
+        SCHEMA.validate(frame[[*SCHEMA.columns]], lazy=True)
     except pandera.errors.SchemaErrors as error:
         cases = error.failure_cases.dropna(subset=["index"])
         for index, cell in zip(cases["index"], cases["check"], strict=True):
@@ -147,8 +148,8 @@ def _with_impossible_marked(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(status=status, problem=problem)
 
 
-def _table(file: Path) -> tuple[pa.Table, list[Rejected]]:
-    """All rows that are JSON objects with fields of the right types."""
+def _tables(file: Path) -> tuple[list[pa.Table], list[Rejected]]:
+    """All rows that are JSON objects with fields of the right types, in pieces."""
     tables, reasons = [_flat(_ARROW.empty_table())], []
     try:
         for piece in _pieces(file):
@@ -163,8 +164,7 @@ def _table(file: Path) -> tuple[pa.Table, list[Rejected]]:
         raise ResultsError(
             f"{file}: no records here ({error.strerror}). Run an experiment first"
         ) from error
-    whole = pa.concat_tables(tables, promote_options="default")
-    return whole.unify_dictionaries(), reasons
+    return tables, reasons
 
 
 def _pieces(file: Path) -> Iterator[bytes]:
@@ -220,15 +220,22 @@ def _flat(table: pa.Table) -> pa.Table:
     return pa.table(columns)
 
 
-def _frame(table: pa.Table) -> pd.DataFrame:
-    """Arrow to pandas; labels become tuples, nearly all of them the same empty one."""
-    labels = np.full(len(table), None, dtype=object)
-    counts = table["labels"].combine_chunks().value_lengths().fill_null(0).to_numpy()
+def _frame(tables: list[pa.Table]) -> pd.DataFrame:
+    """Arrow to pandas; labels become tuples, nearly all of them the same empty one.
+
+    Empties ``tables``, so that each column is let go as soon as it is converted: otherwise
+    a million records are held twice.
+    """
+    whole = pa.concat_tables(tables, promote_options="default").unify_dictionaries()
+    tables.clear()
+    pa.default_memory_pool().release_unused()
+    listed = whole["labels"].combine_chunks()
+    labels = np.empty(len(whole), dtype=object)
     labels.fill(())
-    for place in np.flatnonzero(counts):
-        labels[place] = tuple(table["labels"][int(place)].as_py())
-    bare = table.drop_columns(["labels"])
-    frame: pd.DataFrame = bare.to_pandas(split_blocks=True, self_destruct=True)
+    for place in np.flatnonzero(listed.value_lengths().fill_null(0).to_numpy()):
+        labels[place] = tuple(listed[int(place)].as_py())
+    whole = whole.drop_columns(["labels"])
+    frame: pd.DataFrame = whole.to_pandas(split_blocks=True, self_destruct=True)
     return frame.assign(labels=labels)
 
 
@@ -249,9 +256,9 @@ def measured(frame: pd.DataFrame) -> pd.DataFrame:
     Where a disturbed machine labels more than half of the rows, leaving them out would
     leave nothing to pair; they then stay, and cautions say so.
     """
-    rows = frame[(frame["role"] == "measure") & (frame["status"] == "ok")]
-    labelled = rows["labels"].map(bool)
-    wrong = rows.loc[labelled, "labels"].map(lambda found: bool(set(found) - SOFT_LABELS))
-    rows = rows.drop(index=wrong.index[wrong])
-    disturbed = labelled[rows.index]
-    return rows if disturbed.mean() > 0.5 else rows[~disturbed]  # noqa: PLR2004 - half
+    headline = (frame["role"] == "measure") & (frame["status"] == "ok")
+    labelled = frame["labels"].map(bool).astype(bool)
+    wrong = frame.loc[labelled, "labels"].map(lambda found: bool(set(found) - SOFT_LABELS))
+    headline[wrong.index[wrong.astype(bool)]] = False
+    mostly_disturbed = labelled[headline].mean() > 0.5  # noqa: PLR2004 - half
+    return frame[headline if mostly_disturbed else headline & ~labelled]
