@@ -7,12 +7,17 @@ import re
 
 import matplotlib as mpl
 import pytest
+from hypothesis import settings
 
 from lab.inputs.gguf_file import read_gguf
 from lab.setup.models import embedded_model
 from lab.setup.standins.gguf_copy import Copied, NewTensor, write_gguf
 
 mpl.use("agg")
+
+# Nothing here asserts a time: what else runs on the machine must not fail a property.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 # Tests share the machine: threads that spin while they wait would stall each other.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
