@@ -14,9 +14,9 @@ import pandas as pd
 from attrs import frozen
 
 from lab.analyse.cautions import blocking, check_comparison
+from lab.analyse.divergence import check_divergence, forks
 from lab.analyse.estimates import Caution, Estimate
 from lab.analyse.findings import Finding
-from lab.analyse.metrics import fork_index
 from lab.analyse.stats import Comparison, compare, margin_above, noise_floor, summarise
 from lab.analyse.tables import measured
 from lab.experiments.sheets import Sheet
@@ -122,6 +122,7 @@ class Reading:
     categories, category_points : the same by category, diverse and templated sets.
     drafted : coverage, acceptance and tokens per step by set and arm, pooled over prompts.
     diverged : by arm, how many answers differ from the baseline's and where they fork.
+    divergence : what of that a reader must know.
     aa_points : second baseline over the first, in the order measured.
     """
 
@@ -134,6 +135,7 @@ class Reading:
     category_points: pd.DataFrame
     drafted: pd.DataFrame
     diverged: pd.DataFrame
+    divergence: tuple[Caution, ...]
     aa_points: pd.DataFrame
 
     @property
@@ -167,6 +169,7 @@ def read(frame: pd.DataFrame, outputs: Mapping[str, tuple[int, ...]], profile: P
         for name, found in comparisons.items()
         for one in found
     )
+    parted = forks(rows, outputs)
     by_kind = points[points["set"].isin(["diverse", "templated"])]
     return Reading(
         floor=floor,
@@ -177,7 +180,8 @@ def read(frame: pd.DataFrame, outputs: Mapping[str, tuple[int, ...]], profile: P
         categories=summarise(by_kind, ["arm", "category"], decision.level),
         category_points=by_kind,
         drafted=_drafted(rows),
-        diverged=_diverged(rows, outputs),
+        diverged=_diverged(parted),
+        divergence=check_divergence(parted, BASELINE_AGAIN),
         aa_points=_in_order(rows, points),
     )
 
@@ -263,25 +267,13 @@ def _drafted(rows: pd.DataFrame) -> pd.DataFrame:
     return out
 
 
-def _diverged(rows: pd.DataFrame, outputs: Mapping[str, tuple[int, ...]]) -> pd.DataFrame:
+def _diverged(found: pd.DataFrame) -> pd.DataFrame:
     """Answers that differ from the baseline's on the same prompt, and the median fork."""
-    firsts = rows.drop_duplicates(["experiment", "prompt_id", "arm"])
-    answers = {
-        (str(one.experiment), str(one.prompt_id), str(one.arm)): outputs[str(one.key)]
-        for one in firsts.itertuples()
-        if one.key in outputs
-    }
-    found = []
-    for (experiment, prompt_id, arm), tokens in answers.items():
-        twin = answers.get((experiment, prompt_id, "baseline"))
-        if arm != "baseline" and twin is not None:
-            found.append((arm, fork_index(tokens, twin), len(twin)))
-    table = pd.DataFrame(found, columns=["arm", "fork_index", "tokens"])
-    grouped = table.groupby("arm", observed=True)
+    grouped = found.groupby("arm", observed=True)
     return pd.DataFrame(
         {
             "answers": grouped.size(),
-            "diverged": grouped["fork_index"].count(),
+            "diverged": grouped["diverged"].sum(),
             "median_fork_index": grouped["fork_index"].median(),
         }
     ).reset_index()
@@ -300,7 +292,7 @@ def findings(reading: Reading, cautions: Sequence[Caution]) -> list[Finding]:
     found = [_floor_finding(reading)]
     for name, comparisons in reading.comparisons.items():
         found += [
-            _arm_finding(reading, name, one, cautions)
+            _arm_finding(reading, name, one, (*cautions, *reading.divergence))
             for one in comparisons
             if one.arm != BASELINE_AGAIN
         ]
