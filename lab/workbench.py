@@ -19,7 +19,7 @@ from IPython.display import DisplayHandle, Markdown, display
 from matplotlib.figure import Figure
 
 from lab import paths
-from lab.analyse.cautions import check_drift, check_rows, check_served
+from lab.analyse.cautions import check_drift, check_rows, check_served, check_states
 from lab.analyse.estimates import Caution
 from lab.analyse.findings import Finding, write_findings
 from lab.analyse.tables import read_frame
@@ -215,13 +215,18 @@ class Workbench:
         """What a reader must know about these rows, over each of their experiments."""
         manifest = self._manifest()
         found: list[Caution] = []
+        known = [self.profile.arm(name) for name in self.profile.arms]
+        memory = {arm.name for arm in known if arm.drafting.outlives_request}
         for name, rows in frame.groupby("experiment", observed=True):
             served = {
                 key.split("/", 1)[1]: one
                 for key, one in manifest.served.items()
                 if key.startswith(f"{name}/")
             }
-            found += [*check_rows(rows), *check_drift(rows), *check_served(served)]
+            # "+" marks a variant of an arm (another cache), with the same drafter.
+            remembering = {arm for arm in map(str, rows["arm"]) if arm.split("+")[0] in memory}
+            found += [*check_rows(rows), *check_drift(rows)]
+            found += [*check_states(rows, remembering), *check_served(served)]
         return tuple(dict.fromkeys(found))
 
     def show_cautions(self, cautions: tuple[Caution, ...]) -> pd.DataFrame | str:

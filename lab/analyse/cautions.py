@@ -299,7 +299,8 @@ def check_drift(frame: pd.DataFrame, baseline: str = "baseline") -> tuple[Cautio
     own = pace - pace.groupby(rows["prompt_id"], observed=True).transform("median")
     again = rows["prompt_id"].duplicated(keep=False)
     # What prompts differ by is no drift; where too few were repeated, it cannot be told apart.
-    residual = (own[again] if again.sum() >= TREND_N else pace).to_numpy()
+    told_apart = again.sum() >= TREND_N
+    residual = (own[again] if told_apart else pace).to_numpy()
     if np.ptp(residual) == 0:
         return ()
     trend = stats.spearmanr(np.arange(len(residual)), residual)
@@ -313,8 +314,9 @@ def check_drift(frame: pd.DataFrame, baseline: str = "baseline") -> tuple[Cautio
         Caution(
             "Drift",
             baseline,
-            f"the baseline's time a token changed by {change:+.1%} over the run. Interleaved pairs "
-            "withstand it; do not compare rows across the run.",
+            f"the baseline's time a token changed by {change:+.1%} over the run"
+            + ("" if told_apart else " (or later prompts are slower: each was asked once)")
+            + ". Interleaved pairs withstand it; do not compare rows across the run.",
         ),
     )
 
